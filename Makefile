@@ -1,0 +1,39 @@
+# Two commands are all a newcomer needs: `make demo` and `make test`. Both set up what they use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test test-all lint bench clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "inbounds needs Python 3.11 or newer; say which with make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py --out out/demo.png
+
+# Shapes written in signatures are checked while the tests run; tests marked `plain` run without that hook.
+test: $(READY)
+	$(BIN)/python -m pytest -q -m 'not slow and not plain'
+	INBOUNDS_TYPECHECK=0 $(BIN)/python -m pytest -q -m 'not slow and plain'
+
+test-all: $(READY)
+	$(BIN)/python -m pytest -q -m 'not plain'
+	INBOUNDS_TYPECHECK=0 $(BIN)/python -m pytest -q -m plain
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python benchmarks/loss_overhead.py
+
+clean:
+	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .hypothesis

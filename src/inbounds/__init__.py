@@ -1,0 +1,106 @@
+"""Segment medical images from a few clicks and a rough size.
+
+Four nouns: a *statistic* measures a soft region, *bounds* say where it should lie, a *penalty* prices what lies
+outside, and a *supervision* adds this to what the labelled pixels say.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from inbounds.annotations import UNLABELLED, Annotation
+    from inbounds.constraints import (
+        Common,
+        Constraint,
+        Fixed,
+        Individual,
+        Interval,
+        Tags,
+        hinge,
+        log_barrier,
+        quadratic,
+    )
+    from inbounds.losses import cross_entropy
+    from inbounds.regions import (
+        Scans,
+        centroid,
+        fraction,
+        mean_intensity,
+        moment,
+        size,
+        spread,
+        statistic,
+        variance_intensity,
+    )
+    from inbounds.supervision import Supervision, Terms, recipes
+
+# Where each public name lives. Nothing is imported before it is used, so that the command line answers without torch.
+_ROOMS = {
+    "annotations": ["UNLABELLED", "Annotation"],
+    "constraints": [
+        "Common",
+        "Constraint",
+        "Fixed",
+        "Individual",
+        "Interval",
+        "Tags",
+        "hinge",
+        "log_barrier",
+        "quadratic",
+    ],
+    "losses": ["cross_entropy"],
+    "regions": [
+        "Scans",
+        "centroid",
+        "fraction",
+        "mean_intensity",
+        "moment",
+        "size",
+        "spread",
+        "statistic",
+        "variance_intensity",
+    ],
+    "supervision": ["Supervision", "Terms", "recipes"],
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "UNLABELLED",
+    "Annotation",
+    "Common",
+    "Constraint",
+    "Fixed",
+    "Individual",
+    "Interval",
+    "Scans",
+    "Supervision",
+    "Tags",
+    "Terms",
+    "centroid",
+    "cross_entropy",
+    "fraction",
+    "hinge",
+    "log_barrier",
+    "mean_intensity",
+    "moment",
+    "quadratic",
+    "recipes",
+    "size",
+    "spread",
+    "statistic",
+    "variance_intensity",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'inbounds' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"inbounds.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,108 @@
+"""All that a weakly supervised training may know of a batch. The full truth has no place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from inbounds.regions.scans import Scans
+
+UNLABELLED = 255
+"""The value of a pixel of which nobody has said what it is."""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What is known of a batch of images: some labelled pixels, some facts, and which slices make up a scan.
+
+    Construction looks at shapes and types only, so it is free on any device. `checked` looks at the numbers; call it
+    where data enters the program.
+
+    Attributes:
+        label: Class of each pixel, 0 for background and `UNLABELLED` (255) where unknown. Any integer type.
+        facts: What is known of each image, by name: `present` (1, 0), `size`, `centroid`, ... Each is `(B, K, M)`
+            with a column for every class, background included. NaN means unknown.
+        scan_facts: The same of whole scans, `(S, K, M)`.
+        scans: Which images are slices of the same scan. `None` when every image is a scan of its own.
+
+    Example:
+        >>> label = torch.full((2, 4, 4), UNLABELLED)
+        >>> label[0, 1, 1] = 1  # one click in the first image
+        >>> Annotation(label, facts={"present": torch.tensor([[[1.0], [1.0]], [[1.0], [0.0]]])}).batch
+        2
+    """
+
+    label: Int[Tensor, "B *space"]
+    facts: Mapping[str, Float[Tensor, "B K M"]] = field(default_factory=dict)
+    scan_facts: Mapping[str, Float[Tensor, "S K M"]] = field(default_factory=dict)
+    scans: Scans | None = None
+
+    def __post_init__(self) -> None:
+        if self.label.is_floating_point() or self.label.is_complex() or self.label.dtype == torch.bool:
+            raise ValueError(f"a label map must be of an integer type, not {self.label.dtype}")
+        if self.label.ndim < 2:
+            raise ValueError(f"a label map must be (B, *space), but its shape is {tuple(self.label.shape)}")
+        if self.scans is not None and self.scans.index.shape[0] != self.batch:
+            raise ValueError(f"the scan index names {self.scans.index.shape[0]} slices, the batch holds {self.batch}")
+        scans = self.batch if self.scans is None else self.scans.count
+        for rows, facts, what in ((self.batch, self.facts, "images"), (scans, self.scan_facts, "scans")):
+            for name, fact in facts.items():
+                if not fact.is_floating_point() or fact.ndim != 3 or fact.shape[0] != rows:
+                    raise ValueError(
+                        f"fact {name!r} must be a floating-point tensor (N, K, M) with N={rows} {what}, not "
+                        f"{fact.dtype} of shape {tuple(fact.shape)}"
+                    )
+
+    @property
+    def batch(self) -> int:
+        """The number of images."""
+        return self.label.shape[0]
+
+    def checked(self, classes: int) -> Annotation:
+        """The same annotation, once every number has been looked at.
+
+        Raises:
+            ValueError: A label is neither a class nor 255, a fact has a column too many or too few, is infinite,
+                or says something other than 0 or 1 about presence. The message gives the first offending index.
+        """
+        wrong = (self.label != UNLABELLED) & ((self.label < 0) | (self.label >= classes))
+        if bool(wrong.any()):
+            at = tuple(wrong.nonzero()[0].tolist())
+            raise ValueError(
+                f"label {int(self.label[at])} at index {at} is neither a class (0 to {classes - 1}) nor "
+                f"{UNLABELLED} (unlabelled)"
+            )
+        for facts in (self.facts, self.scan_facts):
+            for name, fact in facts.items():
+                if fact.shape[1] != classes:
+                    raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but there are {classes} classes")
+                bad = fact.isinf()
+                if name == "present":
+                    bad = ~(fact.isnan() | (fact == 0) | (fact == 1))
+                if bool(bad.any()):
+                    at = tuple(bad.nonzero()[0].tolist())
+                    wanted = "0, 1 or NaN" if name == "present" else "finite, or NaN for unknown"
+                    raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}: it must be {wanted}")
+        if self.scans is not None:
+            outside = (self.scans.index < 0) | (self.scans.index >= self.scans.count)
+            if bool(outside.any()):
+                slice_ = int(outside.nonzero()[0])
+                raise ValueError(
+                    f"slice {slice_} has scan index {int(self.scans.index[slice_])}, but there are {self.scans.count} "
+                    "scans, numbered from 0; number the scans of a batch with Scans.of"
+                )
+        return self
+
+    def to(self, device: torch.device | str) -> Annotation:
+        """The same annotation on another device."""
+        return replace(
+            self,
+            label=self.label.to(device),
+            facts={name: fact.to(device) for name, fact in self.facts.items()},
+            scan_facts={name: fact.to(device) for name, fact in self.scan_facts.items()},
+            scans=self.scans and self.scans.to(device),
+        )

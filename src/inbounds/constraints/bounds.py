@@ -1,0 +1,264 @@
+"""Where intervals come from: what is known of an image, turned into bounds on a statistic.
+
+Every kind of bounds answers one question, `interval(knowledge)`, where the knowledge holds the facts of the classes
+to be constrained. It works for any statistic. What an absent region measures depends on the statistic: its size is
+0, so `(0, 0)` suppresses it; its centroid or brightness does not exist, so those bounds are open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from inbounds.constraints.interval import Interval, Numbers
+from inbounds.regions import Statistic, size
+from inbounds.regions.statistic import Number
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What bounds may look at.
+
+    Attributes:
+        facts: Named facts of the constrained classes, `(N, C, M)`, NaN where unknown.
+        like: A tensor of the shape `(N, C, M)`, type and device that the bounds should have.
+        fact: The name of the fact that gives the statistic's value.
+        presence: The smallest and largest value of a region that is there, if presence says anything.
+        tags: Whether presence counts. Bounds on a whole volume are meant to do without.
+    """
+
+    facts: Mapping[str, Tensor]
+    like: Float[Tensor, "N C M"]
+    fact: str
+    presence: tuple[Number, Number] | None
+    tags: bool = True
+
+    def get(self, name: str) -> Float[Tensor, "N C #M"]:
+        """A fact by name."""
+        if name not in self.facts:
+            have = ", ".join(sorted(self.facts)) or "none"
+            raise ValueError(
+                f"the bounds need the fact {name!r}, which the annotation does not give (it gives: {have}). A fact "
+                "known for some images only is NaN for the others"
+            )
+        fact = self.facts[name]
+        if fact.shape[:2] != self.like.shape[:2] or fact.shape[2] not in (1, self.like.shape[2]):
+            raise ValueError(
+                f"fact {name!r} of shape {tuple(fact.shape)} does not fit values of shape {tuple(self.like.shape)}"
+            )
+        return fact.to(self.like.dtype)
+
+
+class Bounds(Protocol):
+    """Anything that turns knowledge into an interval `(N, C, M)`."""
+
+    def interval(self, knowledge: Knowledge) -> Interval:
+        """The interval for each image, class and component."""
+        ...
+
+
+def _where_present(lower: Number, upper: Number, knowledge: Knowledge) -> Interval:
+    """`lower` to `upper` where the region is present, the absent interval where it is not, open where unknown."""
+    present = knowledge.get("present")
+    least, most = _absent(knowledge)
+    lower = torch.where(present == 1, lower, torch.where(present == 0, least, -torch.inf))
+    upper = torch.where(present == 1, upper, torch.where(present == 0, most, torch.inf))
+    like = knowledge.like
+    return Interval(lower.to(like.dtype).expand_as(like), upper.to(like.dtype).expand_as(like), trusted=True)
+
+
+def _absent(knowledge: Knowledge) -> tuple[float, float]:
+    """The interval of a region that is not there."""
+    return (0.0, 0.0) if knowledge.presence is not None else (-torch.inf, torch.inf)
+
+
+@dataclass(frozen=True)
+class Tags:
+    """Image tags, Eq. "tag_bounds": a present region has between one pixel and all of them, an absent one none.
+
+    `(1, |Omega|)` where present, `(0, 0)` where absent, open where nobody has said. Presence bounds a size only: for a
+    statistic such as the centroid it says nothing, and the interval is open.
+    """
+
+    def interval(self, knowledge: Knowledge) -> Interval:
+        """The interval for each image, class and component."""
+        lower, upper = knowledge.presence or (-torch.inf, torch.inf)
+        return _where_present(lower, upper, knowledge)
+
+
+class _Range:
+    """A range with one number for all classes, one for each, or one row for each with a number per component."""
+
+    lower: Numbers | Tensor | None
+    upper: Numbers | Tensor | None
+
+    def __post_init__(self) -> None:
+        interval = Interval(_rows(self.lower), _rows(self.upper))
+        object.__setattr__(self, "lower", interval.lower.tolist())
+        object.__setattr__(self, "upper", interval.upper.tolist())
+
+    def sides(self, like: Float[Tensor, "N C M"]) -> tuple[Float[Tensor, "N C M"], Float[Tensor, "N C M"]]:
+        """Both sides, written out on the device: a copy from the host could not be part of a CUDA graph."""
+        return _fill(self.lower, like), _fill(self.upper, like)
+
+
+def _rows(side: Numbers | Tensor | None) -> Tensor | None:
+    """Numbers as a tensor `()` or `(C, M)`; a flat list is one number per class."""
+    if side is None:
+        return None
+    tensor = torch.as_tensor(side, dtype=torch.float64)
+    if tensor.ndim > 2:
+        raise ValueError(f"give one number, one per class, or a row per class, not shape {tuple(tensor.shape)}")
+    return tensor.unsqueeze(-1) if tensor.ndim == 1 else tensor
+
+
+def _fill(side: object, like: Float[Tensor, "N C M"]) -> Float[Tensor, "N C M"]:
+    if not isinstance(side, list):
+        return torch.full_like(like, float(side))  # type: ignore[arg-type]
+    N, C, M = like.shape
+    if len(side) not in (1, C) or len(side[0]) not in (1, M):
+        raise ValueError(
+            f"bounds for {len(side)} classes and {len(side[0])} components do not fit {C} classes and {M} components"
+        )
+    columns = [like.new_full((N,), number) for row in side for number in row]
+    return torch.stack(columns, dim=-1).reshape(N, len(side), len(side[0])).expand(N, C, M)
+
+
+@dataclass(frozen=True)
+class Fixed(_Range):
+    """The same range for every image, whatever its facts and tags. Either side may be `None`.
+
+    Args:
+        lower: A number, one for each constrained class, or for each class a list with one number per component.
+        upper: Likewise.
+    """
+
+    lower: Numbers | Tensor | None
+    upper: Numbers | Tensor | None
+
+    def interval(self, knowledge: Knowledge) -> Interval:
+        """The interval for each image, class and component."""
+        return Interval(*self.sides(knowledge.like), trusted=True)
+
+
+@dataclass(frozen=True)
+class Common(_Range):
+    """One range for all images in which the region is present, Eq. "common_bounds"; `(0, 0)` where it is absent.
+
+    Open where presence is unknown. For statistics of which an absent region has no value, open there too.
+
+    Args:
+        lower: A number, one for each constrained class, or for each class a list with one number per component.
+        upper: Likewise.
+
+    Example:
+        >>> Common(60, 2000)  # the paper's left ventricle
+        Common(lower=60.0, upper=2000.0)
+    """
+
+    lower: Numbers | Tensor | None
+    upper: Numbers | Tensor | None
+
+    def interval(self, knowledge: Knowledge) -> Interval:
+        """The interval for each image, class and component."""
+        return _where_present(*self.sides(knowledge.like), knowledge)
+
+    @classmethod
+    def fit(
+        cls,
+        facts: Mapping[str, Float[Tensor, "N K M"]],
+        statistic: Statistic[...] = size,
+        *,
+        classes: Sequence[int] | None = None,
+        relative: float = 0.1,
+    ) -> Common:
+        """The range seen in one fully annotated patient, widened: 0.9 times the smallest, 1.1 times the largest.
+
+        Only slices that contain the region count. A value below zero is widened away from the others too.
+
+        Args:
+            facts: The facts of that patient's slices: the statistic's own and, if there is one, `present`.
+            statistic: What the range is of.
+            classes: The classes that will be constrained; all but background if not given.
+            relative: By how much to widen.
+
+        Raises:
+            ValueError: The patient never shows one of the classes, or the fact is missing.
+        """
+        if statistic.fact not in facts:
+            raise ValueError(f"a range of {statistic.fact} cannot be fitted: there are facts on {sorted(facts)} only")
+        values = facts[statistic.fact]
+        classes = range(1, values.shape[1]) if classes is None else classes
+        lower, upper = [], []
+        for k in classes:
+            seen = values[:, k]
+            there = facts["present"][:, k, 0] == 1 if "present" in facts else ~seen.isnan().any(dim=-1)
+            if statistic.presence is not None:
+                there = there & (seen > 0).all(dim=-1)
+            seen = seen[there & ~seen.isnan().any(dim=-1)]
+            if not len(seen):
+                raise ValueError(f"class {k} appears in none of the {len(values)} slices: fit on another patient")
+            low, high = seen.amin(dim=0), seen.amax(dim=0)
+            lower.append((low - relative * low.abs()).tolist())
+            upper.append((high + relative * high.abs()).tolist())
+        return cls(lower, upper)
+
+
+@dataclass(frozen=True)
+class Individual:
+    """A margin around what is known of each image, Eq. "indiv_bounds": `0.9 tau` to `1.1 tau`.
+
+    `(0, 0)` where the region is known to be absent (open, if an absent region has no value), and open where the fact is
+    unknown. Over whole volumes tags are not used: the fact alone decides.
+
+    Args:
+        relative: The margin as a share of the fact (of its absolute value).
+        absolute: Or the margin in the statistic's own unit, such as 5 pixels for a centroid.
+        tight: `both` sides, or the `upper` only: `(1, 1.1 tau)`, the paper's rows on spine and prostate, where presence
+            alone gives the lower side.
+        fact: The fact to go by, if not the one of the statistic's name.
+
+    Example:
+        >>> Individual(relative=0.1)  # 90 to 110 pixels for a region measured at 100
+        Individual(relative=0.1, absolute=None, tight='both', fact=None)
+    """
+
+    relative: float | None = None
+    absolute: float | None = None
+    tight: Literal["both", "upper"] = "both"
+    fact: str | None = None
+
+    def __post_init__(self) -> None:
+        margins = [m for m in (self.relative, self.absolute) if m is not None]
+        if len(margins) != 1 or not 0 <= margins[0] < float("inf"):
+            raise ValueError(
+                f"give one margin, relative or absolute, of 0 or more: got relative={self.relative}, "
+                f"absolute={self.absolute}"
+            )
+        if self.tight not in ("both", "upper"):
+            raise ValueError(f"tight must be 'both' or 'upper', not {self.tight!r}")
+
+    def interval(self, knowledge: Knowledge) -> Interval:
+        """The interval for each image, class and component."""
+        value = knowledge.get(self.fact or knowledge.fact).expand_as(knowledge.like)
+        margin = (
+            self.relative * value.abs() if self.relative is not None else torch.full_like(value, self.absolute or 0)
+        )
+        unknown = value.isnan()
+        lower = torch.where(unknown, -torch.inf, value - margin)
+        upper = torch.where(unknown, torch.inf, value + margin)
+        if self.tight == "upper":
+            if knowledge.presence is None:
+                lower = torch.full_like(lower, -torch.inf)
+            else:
+                lower = torch.where(value > 0, upper.clamp(max=knowledge.presence[0]), lower)
+        if knowledge.tags and "present" in knowledge.facts:
+            absent = knowledge.get("present") == 0
+            least, most = _absent(knowledge)
+            lower, upper = torch.where(absent, least, lower), torch.where(absent, most, upper)
+        return Interval(lower, upper, trusted=True)

@@ -1,0 +1,190 @@
+"""Constraint = statistic + bounds + penalty."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from inbounds.annotations import Annotation
+from inbounds.constraints.bounds import Bounds, Knowledge, Tags
+from inbounds.constraints.interval import Interval
+from inbounds.constraints.penalties import Penalty, quadratic
+from inbounds.regions import Scans, Statistic
+from inbounds.regions.scans import total
+from inbounds.regions.statistic import check_probs
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Keep a statistic of the predicted region inside bounds.
+
+    Called with probabilities it returns the loss
+    `weight * mean(penalty(lower - value) + penalty(value - upper)) / scale`,
+    the mean being over images (or scans), classes and components, an open side costing nothing. For size, quadratic and
+    weight 0.01 this is the paper's `lambda C(V_S)` (Eq. "Cross-Entropy") divided by the number of pixels `|Omega|`, as
+    in the authors' code: only with that division does their 0.01 make sense.
+
+    Args:
+        statistic: What is measured: `size`, `centroid`, ... or your own, made with the `statistic` decorator.
+        bounds: Where the interval comes from: `Tags`, `Common`, `Individual`, `Fixed`, or anything with their method.
+        penalty: What a violation costs: `quadratic`, `hinge`, `log_barrier(t)` or any function of a signed violation.
+        classes: Which classes are constrained; all but background (0) if not given.
+        weight: The paper's lambda: a number, or a 0-d tensor.
+        scope: `image` measures each image; `volume` measures all slices of a scan together.
+        name: What the loss term is called; the statistic's name if not given.
+
+    Example:
+        >>> loss = Constraint(size, Fixed(4, 6), weight=0.01)
+        >>> loss(torch.full((1, 2, 4, 4), 0.5))  # 8 pixels, 2 too many: 0.01 * 2^2 / 16
+        tensor(0.0025)
+    """
+
+    statistic: Statistic[...]
+    bounds: Bounds
+    penalty: Penalty = quadratic
+    classes: Sequence[int] | None = None
+    weight: float | Tensor = 1.0
+    scope: Literal["image", "volume"] = "image"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.statistic, Statistic):
+            raise ValueError(f"{self.statistic!r} is no statistic: decorate the function with @inbounds.statistic()")
+        if not hasattr(self.bounds, "interval"):
+            raise ValueError(
+                f"{self.bounds!r} gives no bounds: use Tags, Common, Individual, Fixed, or write `interval`"
+            )
+        if not callable(self.penalty):
+            raise ValueError(f"the penalty must be a function of the violation, not {self.penalty!r}")
+        if self.scope not in ("image", "volume"):
+            raise ValueError(f"scope must be 'image' or 'volume', not {self.scope!r}")
+        if isinstance(self.bounds, Tags) and self.statistic.presence is None:
+            warnings.warn(f"tags say nothing about {self.statistic.fact}: this constraint never acts", stacklevel=3)
+        if self.classes is not None:
+            if not self.classes or len(set(self.classes)) != len(self.classes) or min(self.classes) < 0:
+                raise ValueError(f"classes must be different numbers of 0 or more, not {list(self.classes)}")
+            object.__setattr__(self, "classes", tuple(self.classes))
+        if not self.name:
+            object.__setattr__(self, "name", self.statistic.fact)
+
+    def __call__(
+        self,
+        probs: Float[Tensor, "B K *space"],
+        image: Float[Tensor, "B channels *space"] | None = None,
+        annotation: Annotation | None = None,
+    ) -> Float[Tensor, ""]:
+        """The weighted penalty. `image` is needed by intensity statistics, `annotation` by bounds that use facts."""
+        below, above = self._sides(probs, image, annotation)
+        cost = _price(self.penalty, below) + _price(self.penalty, above)
+        scale = self.statistic.scale(probs, **self._inputs(image, annotation))
+        return self.weight * (cost / scale).mean()
+
+    def values(
+        self,
+        probs: Float[Tensor, "B K *space"],
+        image: Tensor | None = None,
+        annotation: Annotation | None = None,
+    ) -> Float[Tensor, "N C M"]:
+        """The statistic of the constrained classes, of each image or scan."""
+        check_probs(probs)
+        if annotation is not None and annotation.batch != probs.shape[0]:
+            raise ValueError(f"annotation of {annotation.batch} images for probabilities of {probs.shape[0]}")
+        return self.statistic(_select(probs, self._classes(probs.shape[1])), **self._inputs(image, annotation))
+
+    def interval(
+        self,
+        probs: Float[Tensor, "B K *space"],
+        image: Tensor | None = None,
+        annotation: Annotation | None = None,
+    ) -> Interval:
+        """The bounds of the constrained classes, of each image or scan."""
+        return self._interval(self.values(probs, image, annotation), probs, image, annotation)
+
+    def violation(
+        self,
+        probs: Float[Tensor, "B K *space"],
+        image: Tensor | None = None,
+        annotation: Annotation | None = None,
+        *,
+        hard: bool = False,
+    ) -> Float[Tensor, "N C M"]:
+        """By how much the nearer bound is overstepped, in the statistic's own unit; 0 or less means inside.
+
+        Soft by default: of the probabilities, which the penalty acts on. With `hard`, of the mask that the network
+        would output, in which every pixel belongs to its most probable class. The two can be far apart.
+        """
+        if hard:
+            check_probs(probs)
+            order = torch.arange(probs.shape[1], device=probs.device).reshape(-1, *(1,) * (probs.ndim - 2))
+            probs = (probs.argmax(dim=1, keepdim=True) == order).to(probs.dtype)
+        below, above = self._sides(probs, image, annotation)
+        return torch.maximum(below, above)
+
+    def _sides(self, probs: Tensor, image: Tensor | None, annotation: Annotation | None) -> tuple[Tensor, Tensor]:
+        values = self.values(probs, image, annotation)
+        interval = self._interval(values, probs, image, annotation)
+        return interval.lower - values, values - interval.upper
+
+    def _interval(self, values: Tensor, probs: Tensor, image: Tensor | None, annotation: Annotation | None) -> Interval:
+        presence = self.statistic.presence
+        knowledge = Knowledge(
+            facts=self._facts(probs.shape[1], annotation),
+            like=values.detach(),
+            fact=self.statistic.fact,
+            presence=presence and presence(probs, **self._inputs(image, annotation)),
+            tags=self.scope == "image",
+        )
+        interval = self.bounds.interval(knowledge)
+        for side in (interval.lower, interval.upper):
+            if side.ndim > 3 or any(
+                n not in (1, m) for n, m in zip(side.shape[::-1], values.shape[::-1], strict=False)
+            ):
+                raise ValueError(
+                    f"bounds of shape {tuple(side.shape)} do not fit values of shape {tuple(values.shape)}"
+                )
+        return interval
+
+    def _classes(self, K: int) -> list[int]:
+        classes = list(range(1, K)) if self.classes is None else list(self.classes)
+        if not classes or max(classes) >= K:
+            raise ValueError(f"classes {classes} cannot be constrained in a prediction of {K} classes")
+        return classes
+
+    def _facts(self, K: int, annotation: Annotation | None) -> Mapping[str, Tensor]:
+        if annotation is None:
+            return {}
+        facts = dict(annotation.facts)
+        if self.scope == "volume":
+            facts = dict(annotation.scan_facts)
+            own = self.statistic.fact
+            if own not in facts and own in annotation.facts and self.statistic.presence is not None:
+                facts[own] = total(annotation.facts[own], annotation.scans)
+        for name, fact in facts.items():
+            if fact.shape[1] != K:
+                raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but the prediction has {K} classes")
+        classes = self._classes(K)
+        return {name: _select(fact, classes) for name, fact in facts.items()}
+
+    def _inputs(self, image: Tensor | None, annotation: Annotation | None) -> dict[str, Tensor | Scans | None]:
+        scans = annotation.scans if annotation is not None and self.scope == "volume" else None
+        return self.statistic.inputs(image, scans)
+
+
+def _select(x: Tensor, classes: Sequence[int]) -> Tensor:
+    """Some classes of `(B, K, ...)`. Indexing with a list would copy that list to the device at every step."""
+    first, last = classes[0], classes[-1]
+    if list(classes) == list(range(first, last + 1)):
+        return x[:, first : last + 1]
+    return torch.stack([x[:, k] for k in classes], dim=1)
+
+
+def _price(penalty: Penalty, violation: Float[Tensor, "N C M"]) -> Float[Tensor, "N C M"]:
+    """The penalty, with open sides kept away from it: there is no logarithm of infinity."""
+    open_side = violation == -torch.inf
+    return torch.where(open_side, 0, penalty(torch.where(open_side, -1, violation)))

@@ -1,0 +1,56 @@
+"""What the labelled pixels say."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from inbounds.annotations import UNLABELLED
+from inbounds.regions.statistic import wide
+
+
+def cross_entropy(
+    log_probs: Float[Tensor, "B K *space"],
+    label: Int[Tensor, "B *space"],
+    *,
+    mean: Literal["images", "pixels"] = "images",
+) -> Float[Tensor, ""]:
+    """Full or partial cross-entropy, `-sum_{p in Omega_L} log S_p` as a mean: unlabelled pixels (255) do not count.
+
+    The mean is over the labelled pixels of each image, then over the images that have any (`mean="images"`), so that a
+    scribbled image weighs as much as a fully labelled one beside it. The paper's text writes a sum; the authors' code
+    takes the mean over all labelled pixels of the batch (`mean="pixels"`), which is the same for a batch of one.
+
+    With no labelled pixel at all the loss is 0 and so is its gradient.
+
+    Example:
+        >>> log_probs = torch.tensor([[[[0.5, 0.25]], [[0.5, 0.75]]]]).log()
+        >>> cross_entropy(log_probs, torch.tensor([[[1, 255]]])).exp()  # only the first pixel is labelled
+        tensor(2.)
+    """
+    if mean not in ("images", "pixels"):
+        raise ValueError(f"mean must be 'images' or 'pixels', not {mean!r}")
+    if log_probs.ndim < 3 or 0 in log_probs.shape or label.shape != (log_probs.shape[0], *log_probs.shape[2:]):
+        raise ValueError(
+            f"log-probabilities (B, K, *space) and labels (B, *space) do not fit: {tuple(log_probs.shape)} and "
+            f"{tuple(label.shape)}"
+        )
+    if not log_probs.is_floating_point() or label.is_floating_point() or label.dtype == torch.bool:
+        raise ValueError(
+            f"log-probabilities must be floating-point and labels of an integer type, not {log_probs.dtype} and "
+            f"{label.dtype}"
+        )
+    space = tuple(range(1, label.ndim))
+    known = label != UNLABELLED
+    losses = torch.nn.functional.nll_loss(
+        log_probs.to(wide(log_probs.dtype)), label.long(), ignore_index=UNLABELLED, reduction="none"
+    )
+    sums = losses.sum(dim=space)
+    counts = known.sum(dim=space).to(sums.dtype)
+    if mean == "pixels":
+        return sums.sum() / counts.sum().clamp(min=1)
+    labelled = (counts > 0).sum().clamp(min=1)
+    return (sums / counts.clamp(min=1)).sum() / labelled

@@ -1,0 +1,20 @@
+"""What can be measured of a soft region: pure, differentiable functions, in 2-D and 3-D alike."""
+
+from inbounds.regions.extent import size
+from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
+from inbounds.regions.scans import Scans
+from inbounds.regions.shape import centroid, moment, spread
+from inbounds.regions.statistic import Statistic, statistic
+
+__all__ = [
+    "Scans",
+    "Statistic",
+    "centroid",
+    "fraction",
+    "mean_intensity",
+    "moment",
+    "size",
+    "spread",
+    "statistic",
+    "variance_intensity",
+]

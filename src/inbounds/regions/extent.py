@@ -1,0 +1,54 @@
+"""How large a region is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor
+
+from inbounds.regions.scans import Scans, total
+from inbounds.regions.statistic import Number, statistic, wide
+
+
+def _pixel(probs: Tensor, spacing: Sequence[float] | None) -> float:
+    """What one pixel measures: 1, or its area or volume in the units of the spacing."""
+    if spacing is None:
+        return 1.0
+    if len(spacing) != probs.ndim - 2:
+        raise ValueError(f"spacing {tuple(spacing)} does not fit images of {probs.ndim - 2} dimensions")
+    return math.prod(float(step) for step in spacing)
+
+
+def _scale(probs: Tensor, spacing: Sequence[float] | None = None, *, scans: Scans | None = None) -> float:  # noqa: ARG001
+    return math.prod(probs.shape[2:]) * _pixel(probs, spacing) ** 2
+
+
+def _presence(
+    probs: Tensor, spacing: Sequence[float] | None = None, *, scans: Scans | None = None
+) -> tuple[Number, Number]:
+    pixel = _pixel(probs, spacing)
+    whole = probs.new_full((probs.shape[0], 1, 1), pixel * math.prod(probs.shape[2:]), dtype=wide(probs.dtype))
+    return pixel, total(whole, scans)
+
+
+@statistic(scale=_scale, presence=_presence)
+def size(
+    probs: Float[Tensor, "B K *space"], spacing: Sequence[float] | None = None, *, scans: Scans | None = None
+) -> Float[Tensor, "N K 1"]:
+    """The number of pixels or voxels in each soft region, `V_S = sum_p S_p` (Eq. "Constrained-CNN").
+
+    With a `spacing` in mm (one number per axis) the size is in mm2 or mm3. With `scans` the sizes of a scan's
+    slices are added up. An empty region measures 0; the gradient is 1 (times a pixel) everywhere.
+
+    Natural scale: the number of pixels of one image (the authors' code divides by it, the paper's text does not),
+    times the squared size of a pixel, so that a weight means the same in pixels and in mm.
+
+    Example:
+        >>> size(torch.full((1, 2, 4, 4), 0.5))[0, :, 0]
+        tensor([8., 8.])
+    """
+    space = tuple(range(2, probs.ndim))
+    sizes = probs.sum(dim=space, dtype=wide(probs.dtype)).unsqueeze(-1) * _pixel(probs, spacing)
+    return total(sizes, scans)

@@ -1,0 +1,116 @@
+"""A statistic measures a soft region: probabilities `(B, K, *space)` to values `(B, K, M)`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Concatenate, Generic, ParamSpec
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from inbounds.regions.scans import Scans
+
+P = ParamSpec("P")
+Number = Tensor | float
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The type to reduce in: float32, or wider if the input is. Half precision overflows at 65,504."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def check_probs(probs: Tensor) -> None:
+    """Refuse what cannot be probabilities `(B, K, *space)`; looks at shape and type only."""
+    if not isinstance(probs, Tensor) or not probs.is_floating_point():
+        kind = probs.dtype if isinstance(probs, Tensor) else type(probs).__name__
+        raise ValueError(f"probabilities must be a floating-point tensor (B, K, *space), not {kind}")
+    if probs.ndim < 3:
+        raise ValueError(f"probabilities must be (B, K, *space), but their shape is {tuple(probs.shape)}")
+    if 0 in probs.shape:
+        raise ValueError(f"an empty batch or image cannot be measured: the shape is {tuple(probs.shape)}")
+
+
+@dataclass(frozen=True)
+class Statistic(Generic[P]):
+    """A function of probabilities, together with what a constraint must know about it.
+
+    Calling it calls the function. Make your own with the `statistic` decorator.
+
+    Attributes:
+        function: From probabilities `(B, K, *space)` to values `(B, K, M)`, or `(S, K, M)` when `scans` is given.
+        scale: The statistic's natural scale, by which a penalty is divided. It takes the function's arguments.
+        presence: What presence alone says: the smallest and largest value of a region that is there. `None` where
+            presence says nothing. With it, an absent region measures exactly 0; without it, an absent region
+            has no value and its bounds are open.
+        fact: The name under which an annotation gives this quantity.
+        needs_image: Whether the function has a parameter `image`.
+    """
+
+    function: Callable[Concatenate[Tensor, P], Tensor]
+    scale: Callable[Concatenate[Tensor, P], Number]
+    presence: Callable[Concatenate[Tensor, P], tuple[Number, Number]] | None
+    fact: str
+    needs_image: bool
+
+    def __call__(self, probs: Tensor, *args: P.args, **kwargs: P.kwargs) -> Float[Tensor, "N K M"]:
+        """Measure every class of every image."""
+        check_probs(probs)
+        return self.function(probs, *args, **kwargs)
+
+    def using(self, **settings: Any) -> Statistic[...]:
+        """The same statistic with some of its arguments fixed, such as `size.using(spacing=(1.25, 1.25))`."""
+        known = inspect.signature(self.function).parameters
+        unknown = sorted(set(settings) - set(known))
+        if unknown:
+            raise ValueError(f"{self.fact} has no argument {unknown[0]!r}; it takes {', '.join(list(known)[1:])}")
+        return replace(
+            self,
+            function=functools.partial(self.function, **settings),
+            scale=functools.partial(self.scale, **settings),
+            presence=self.presence and functools.partial(self.presence, **settings),
+        )
+
+    def inputs(self, image: Tensor | None, scans: Scans | None) -> dict[str, Any]:
+        """The arguments beside the probabilities, for callers that treat all statistics alike."""
+        if self.needs_image and image is None:
+            raise ValueError(f"{self.fact} is measured on the image: pass it too")
+        return {"scans": scans} | ({"image": image} if self.needs_image else {})
+
+
+def _one(*_: Any, **__: Any) -> float:
+    return 1.0
+
+
+def statistic(
+    *,
+    scale: Callable[Concatenate[Tensor, P], Number] = _one,
+    presence: Callable[Concatenate[Tensor, P], tuple[Number, Number]] | None = None,
+    fact: str | None = None,
+) -> Callable[[Callable[Concatenate[Tensor, P], Tensor]], Statistic[P]]:
+    """Turn a function of probabilities into a `Statistic` that a constraint can use.
+
+    The function takes `probs` first, `image` if it needs the image, and a keyword `scans`, which it hands on to
+    the statistics it is built from. `scale`, `presence` and `fact` are described at `Statistic`; by default the
+    scale is 1 and the fact has the function's name.
+
+    Example:
+        >>> @statistic(fact="height")
+        ... def height(probs, *, scans=None):
+        ...     return spread(probs, scans=scans)[..., :1].sqrt()
+    """
+
+    def wrap(function: Callable[Concatenate[Tensor, P], Tensor]) -> Statistic[P]:
+        parameters = inspect.signature(function).parameters
+        if "scans" not in parameters:
+            raise ValueError(f"{function.__name__} must take a keyword argument `scans`")
+        made = Statistic(function, scale, presence, fact or function.__name__, "image" in parameters)
+        for name in ("__doc__", "__name__", "__qualname__", "__module__"):
+            object.__setattr__(made, name, getattr(function, name))
+        object.__setattr__(made, "__wrapped__", function)
+        return made
+
+    return wrap

@@ -1,0 +1,79 @@
+"""A supervision is a label loss plus constraints. A training loop needs to know nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from inbounds.annotations import Annotation
+from inbounds.constraints import Constraint
+from inbounds.losses import cross_entropy
+from inbounds.regions.statistic import check_probs, wide
+
+
+class Terms(NamedTuple):
+    """A loss and what it is made of.
+
+    Attributes:
+        total: The sum of all terms, to call `backward` on.
+        named: Each term by name, weight included, cut off from the graph: for curves and logs.
+    """
+
+    total: Float[Tensor, ""]
+    named: dict[str, Float[Tensor, ""]]
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """How labelled pixels and constraints combine: `H(S) + sum of weighted penalties` (Eq. "Cross-Entropy").
+
+    Full, partial and hybrid supervision differ in the annotation alone: an image whose label is complete and whose
+    facts are unknown is fully supervised, wherever in a batch it stands.
+
+    Args:
+        label_loss: A function of log-probabilities `(B, K, *space)` and labels `(B, *space)`.
+        constraints: What else should hold, each with its own weight.
+
+    Example:
+        >>> supervise = Supervision(constraints=[Constraint(size, Fixed(60, 2000), weight=0.01)])
+        >>> supervise(torch.zeros(1, 2, 8, 8), None, Annotation(torch.full((1, 8, 8), 255))).named
+        {'labels': tensor(0.), 'size': tensor(0.1225)}
+    """
+
+    label_loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy
+    constraints: Sequence[Constraint] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "constraints", tuple(self.constraints))
+        names = ["labels", *(constraint.name for constraint in self.constraints)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two loss terms are called {twice[0]!r}: give one of the constraints another `name`")
+
+    def __call__(
+        self,
+        logits: Float[Tensor, "B K *space"],
+        image: Float[Tensor, "B channels *space"] | None,
+        annotation: Annotation,
+    ) -> Terms:
+        """The loss of a batch. `image` may be `None` where no constraint looks at intensities."""
+        check_probs(logits)
+        if annotation.label.shape != (logits.shape[0], *logits.shape[2:]):
+            raise ValueError(
+                f"logits of shape {tuple(logits.shape)} and labels of shape {tuple(annotation.label.shape)} do not "
+                "fit: they must be (B, K, *space) and (B, *space)"
+            )
+        log_probs = logits.to(wide(logits.dtype)).log_softmax(dim=1)
+        total = self.label_loss(log_probs, annotation.label)
+        named = {"labels": total.detach()}
+        if self.constraints:
+            probs = log_probs.exp()
+            for constraint in self.constraints:
+                term = constraint(probs, image, annotation)
+                named[constraint.name] = term.detach()
+                total = total + term
+        return Terms(total, named)

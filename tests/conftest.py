@@ -1,0 +1,27 @@
+"""Shape checks at run time, and one vocabulary of fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+
+CHECKED = os.environ.get("INBOUNDS_TYPECHECK", "1") != "0"
+
+if CHECKED:
+    from jaxtyping import install_import_hook
+
+    install_import_hook("inbounds", "beartype.beartype")
+
+settings.register_profile("inbounds", deadline=None, max_examples=40, derandomize=True, database=None)
+settings.load_profile("inbounds")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test marked `plain` is skipped while shapes are checked, and says where it runs instead."""
+    if not CHECKED:
+        return
+    for item in items:
+        if item.get_closest_marker("plain"):
+            item.add_marker(pytest.mark.skip(reason="runs without shape checks: INBOUNDS_TYPECHECK=0 pytest -m plain"))
