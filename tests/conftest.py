@@ -12,7 +12,7 @@ CHECKED = os.environ.get("INBOUNDS_TYPECHECK", "1") != "0"
 if CHECKED:
     from jaxtyping import install_import_hook
 
-    install_import_hook("inbounds", "beartype.beartype")
+    install_import_hook("inbounds", "typechecker.checked")
 
 settings.register_profile("inbounds", deadline=None, max_examples=40, derandomize=True, database=None)
 settings.load_profile("inbounds")
@@ -25,3 +25,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("plain"):
             item.add_marker(pytest.mark.skip(reason="runs without shape checks: INBOUNDS_TYPECHECK=0 pytest -m plain"))
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    import torch
+
+    torch.manual_seed(0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -54,6 +54,7 @@ class Knowledge:
         return fact.to(self.like.dtype)
 
 
+@runtime_checkable
 class Bounds(Protocol):
     """Anything that turns knowledge into an interval `(N, C, M)`."""
 

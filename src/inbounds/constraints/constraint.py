@@ -56,7 +56,7 @@ class Constraint:
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
             raise ValueError(f"{self.statistic!r} is no statistic: decorate the function with @inbounds.statistic()")
-        if not hasattr(self.bounds, "interval"):
+        if not isinstance(self.bounds, Bounds):
             raise ValueError(
                 f"{self.bounds!r} gives no bounds: use Tags, Common, Individual, Fixed, or write `interval`"
             )

@@ -1,0 +1,81 @@
+"""Every statistic once more, in slow loops over pixels, written from its formula and independent of the package.
+
+A region of less than one pixel of probability is completed to one pixel, spread evenly over the image or scan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+Index = list[int] | None
+
+
+def _groups(batch: int, index: Index) -> list[list[int]]:
+    """The images measured together: each alone, or the slices of each scan."""
+    if index is None:
+        return [[b] for b in range(batch)]
+    return [[b for b in range(batch) if index[b] == scan] for scan in range(max(index) + 1)]
+
+
+def _average(weights: list[float], values: list[float]) -> float:
+    missing = max(0.0, 1 - sum(weights))
+    whole = sum(values) / len(values)
+    return (sum(w * v for w, v in zip(weights, values, strict=True)) + missing * whole) / (sum(weights) + missing)
+
+
+def _pixels(probs: np.ndarray, k: int, slices: list[int]) -> list[tuple[tuple[int, ...], int, float]]:
+    return [(p, b, float(probs[(b, k, *p)])) for b in slices for p in np.ndindex(*probs.shape[2:])]
+
+
+def coordinates(probs: np.ndarray) -> np.ndarray:
+    """The pixel indices of every image, `(B, dimensions, *space)`."""
+    return np.broadcast_to(np.indices(probs.shape[2:], dtype=float), (len(probs), probs.ndim - 2, *probs.shape[2:]))
+
+
+def _table(probs: np.ndarray, components: int, index: Index, entry: Callable[..., float]) -> np.ndarray:
+    groups = _groups(len(probs), index)
+    out = np.zeros((len(groups), probs.shape[1], components))
+    for n, k, m in np.ndindex(*out.shape):
+        out[n, k, m] = entry(_pixels(probs, k, groups[n]), m)
+    return out
+
+
+def size(probs: np.ndarray, index: Index = None) -> np.ndarray:
+    return _table(probs, 1, index, lambda pixels, _: sum(w for _, _, w in pixels))
+
+
+def fraction(probs: np.ndarray, potential: np.ndarray, index: Index = None) -> np.ndarray:
+    def entry(pixels: list, m: int) -> float:
+        return _average([w for _, _, w in pixels], [float(potential[(b, m, *p)]) for p, b, _ in pixels])
+
+    return _table(probs, potential.shape[1], index, entry)
+
+
+def variance(probs: np.ndarray, potential: np.ndarray, index: Index = None) -> np.ndarray:
+    def entry(pixels: list, m: int) -> float:
+        weights, values = [w for _, _, w in pixels], [float(potential[(b, m, *p)]) for p, b, _ in pixels]
+        middle = _average(weights, values)
+        return _average(weights, [(v - middle) ** 2 for v in values])
+
+    return _table(probs, potential.shape[1], index, entry)
+
+
+def centroid(probs: np.ndarray, index: Index = None) -> np.ndarray:
+    return fraction(probs, coordinates(probs), index)
+
+
+def spread(probs: np.ndarray, index: Index = None) -> np.ndarray:
+    return variance(probs, coordinates(probs), index)
+
+
+def moment(probs: np.ndarray, exponents: list[tuple[int, ...]], index: Index = None) -> np.ndarray:
+    def entry(pixels: list, m: int) -> float:
+        powers, weights = exponents[m], [w for _, _, w in pixels]
+        middle = [_average(weights, [p[a] for p, _, _ in pixels]) for a in range(len(powers))]
+        central = sum(w * math.prod((p[a] - middle[a]) ** powers[a] for a in range(len(powers))) for p, _, w in pixels)
+        return central / max(1.0, sum(weights)) ** (1 + sum(powers) / len(powers))
+
+    return _table(probs, len(exponents), index, entry)
