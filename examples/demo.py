@@ -1,7 +1,7 @@
 """What bounds add to a few labelled pixels, on one drawn image, in a few seconds.
 
-There is no network here: a logit for brightness and free logits on a coarse grid of places are optimised directly, under
-three supervisions. Run it with `python examples/demo.py --out demo.png`.
+There is no network here: a logit for brightness and free logits on a coarse grid of places are optimised directly,
+under three supervisions. Run it with `python examples/demo.py --out demo.png`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import lightning as L
+import lightning as L  # noqa: N812 (the name Lightning users know)
 import torch
 from discs import Discs, dice, network
 from torch import Tensor

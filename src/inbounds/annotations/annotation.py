@@ -25,7 +25,8 @@ class Annotation:
     Attributes:
         label: Class of each pixel, 0 for background and `UNLABELLED` (255) where unknown. Any integer type.
         facts: What is known of each image, by name: `present` (1, 0), `size`, `centroid`, ... Each is `(B, K, M)`
-            with a column for every class, background included. NaN means unknown.
+            with a column for every class, background included. NaN means unknown. `cut` is 1 where part of the region
+            may lie outside the image, as after a shift: its lower bounds are then open.
         scan_facts: The same of whole scans, `(S, K, M)`.
         scans: Which images are slices of the same scan. `None` when every image is a scan of its own.
 

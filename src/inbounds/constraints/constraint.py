@@ -141,6 +141,10 @@ class Constraint:
             tags=self.scope == "image",
         )
         interval = self.bounds.interval(knowledge)
+        if "cut" in knowledge.facts:
+            # Part of the region may lie outside the image: only upper bounds still hold.
+            lower = torch.where(knowledge.get("cut") == 1, -torch.inf, interval.lower)
+            interval = Interval(lower, interval.upper, trusted=True)
         for side in (interval.lower, interval.upper):
             if side.ndim > 3 or any(
                 n not in (1, m) for n, m in zip(side.shape[::-1], values.shape[::-1], strict=False)

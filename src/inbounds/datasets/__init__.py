@@ -1,0 +1,1 @@
+"""From an archive, or from nothing, to slices with their truth."""

@@ -1,0 +1,231 @@
+"""From a store to batches on a device.
+
+What training may see (`Samples`) and what evaluation may see (`Truth`) are different objects: no batch holds the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped, UInt8
+from torch import Tensor
+
+from inbounds.annotations.annotation import UNLABELLED, Annotation
+from inbounds.datasets.known import to_tensors
+from inbounds.datasets.store import Record, Store
+from inbounds.errors import BadInput
+from inbounds.regions.scans import Scans
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some images and what is known of them: all that a supervision receives."""
+
+    image: Float[Tensor, "B channels H W"]
+    annotation: Annotation
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One slice. The truth stands apart from the batch that a supervision may receive.
+
+    Attributes:
+        batch: The image and its annotation, as a batch of one.
+        truth: The full mask `(H, W)`, 255 where unknown; `None` if the store has none.
+        scan: The scan it belongs to.
+        slice: Its index there.
+    """
+
+    batch: Batch
+    truth: UInt8[Tensor, "H W"] | None
+    scan: Record
+    slice: int
+
+
+class Samples:
+    """Slices with their annotation, as tensors: on the device as stored (8-bit), or streamed from the disk.
+
+    Args:
+        images: The slices, in the store's own type.
+        labels: Chosen classes as 1, 2, ...; 255 where unlabelled.
+        facts: Of each slice, `(n, K, M)`.
+        scan_facts: Of each scan, `(scans, K, M)`.
+        records: The scans, whose slices follow each other.
+        device: Where batches are made.
+        rows: Where `images` is the whole store, the row of each slice in it.
+    """
+
+    def __init__(
+        self,
+        images: Shaped[Tensor, "n channels H W"],
+        labels: UInt8[Tensor, "n H W"],
+        facts: Mapping[str, Float[Tensor, "n K M"]],
+        scan_facts: Mapping[str, Float[Tensor, "scans K M"]],
+        records: Sequence[Record],
+        device: torch.device | str = "cpu",
+        *,
+        rows: Int[Tensor, " n"] | None = None,
+    ) -> None:
+        self.images, self.labels, self.records, self.rows = images, labels, tuple(records), rows
+        self.facts, self.scan_facts = dict(facts), dict(scan_facts)
+        self.device = torch.device(device)
+        self.firsts = np.cumsum([0, *(record.slices for record in records)])
+        self.classes = self.facts["present"].shape[1]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def slices_of(self, scan: int) -> range:
+        """The positions of a scan's slices."""
+        return range(int(self.firsts[scan]), int(self.firsts[scan + 1]))
+
+    def batch(self, index: Int[Tensor, " B"]) -> Batch:
+        """Slices by position, each by itself."""
+        return self._batch(index, {}, None)
+
+    def scan_batch(self, scans: Sequence[int]) -> Batch:
+        """All slices of some scans, for constraints on whole volumes."""
+        slices = [self.slices_of(scan) for scan in scans]
+        index = torch.tensor([position for some in slices for position in some])
+        owner = [number for number, some in enumerate(slices) for _ in some]
+        which = torch.tensor(list(scans), device=self.device)
+        facts = {name: fact[which] for name, fact in self.scan_facts.items()}
+        return self._batch(index, facts, Scans(torch.tensor(owner, device=self.device), len(scans)))
+
+    def _batch(self, index: Tensor, scan_facts: Mapping[str, Tensor], scans: Scans | None) -> Batch:
+        there, here = index.to(self.labels.device), index.to(self.device)
+        stored = self.images[there if self.rows is None else self.rows[there]].to(self.device, non_blocking=True)
+        image = stored.float() / 255 if stored.dtype == torch.uint8 else stored.float()
+        label = self.labels[there].to(self.device, non_blocking=True)
+        facts = {name: fact[here] for name, fact in self.facts.items()}
+        return Batch(image, Annotation(label, facts, scan_facts, scans))
+
+
+def load(
+    store: Store,
+    annotation: str,
+    *,
+    facts: str | None = None,
+    classes: Sequence[str] = (),
+    split: str | None = "train",
+    device: torch.device | str = "cpu",
+    resident: bool = True,
+    full_scans: int = 0,
+    only_full: bool = False,
+    seed: int = 0,
+) -> Samples:
+    """The slices of a split with one of the store's annotations.
+
+    Args:
+        store: The prepared data set.
+        annotation: The name of the weak labels; `full` for complete ones.
+        facts: The name of the facts; those that belong to the annotation if not given, none for `full`.
+        classes: Which classes become 1, 2, ... in this order; all of them if not given. The others become background.
+        split: `train`, `validation`, `test`, or `None` for everything.
+        device: Where batches are made.
+        resident: Keep all slices on the device. Otherwise they stay in memory-mapped files and travel batch by batch.
+        full_scans: Hybrid training: so many scans, drawn by the seed, have complete labels and nothing else is known of
+            them, which leaves their bounds open. The paper counts scans, not patients.
+        only_full: Keep only those scans.
+        seed: Of that draw.
+    """
+    chosen = [store.class_index(name) for name in classes] or list(range(1, len(store.classes)))
+    if 0 in chosen or len(set(chosen)) != len(chosen):
+        raise BadInput(f"{store.path}: classes must differ and cannot be the background: {', '.join(classes)}")
+    name = facts or (annotation if annotation in store.fact_names else None)
+    table, scan_table = to_tensors(store, store.facts(name) if name else None, chosen)
+    numbers = [n for n, record in enumerate(store.records) if split is None or record.split == split]
+    if not numbers:
+        raise BadInput(f"{store.path}: no scan is in the split {split!r}")
+    full = _draw_full(store, numbers, full_scans, seed)
+    if only_full:
+        numbers = sorted(full)
+    remap = class_table(len(store.classes), chosen)
+    spans = [slice(store.records[n].first, store.records[n].range.stop) for n in numbers]
+    given, complete = store.label(annotation), store.truth if full else None
+    pieces = []
+    for n, span in zip(numbers, spans, strict=True):
+        source = given
+        if complete is not None and n in full:
+            source = complete
+            for fact in table.values():
+                fact[span] = torch.nan
+            for fact in scan_table.values():
+                fact[n] = torch.nan
+        pieces.append(remap[source[span]])
+    rows = torch.from_numpy(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
+    images = torch.from_numpy(store.images)
+    where = torch.device(device) if resident else torch.device("cpu")
+    return Samples(
+        images[rows].to(where) if resident else images,
+        torch.from_numpy(np.concatenate(pieces)).to(where),
+        {name: fact[rows].to(device) for name, fact in table.items()},
+        {name: fact[torch.tensor(numbers)].to(device) for name, fact in scan_table.items()},
+        [store.records[n] for n in numbers],
+        device,
+        rows=None if resident else rows,
+    )
+
+
+def _draw_full(store: Store, numbers: Sequence[int], count: int, seed: int) -> set[int]:
+    """Scans to be labelled completely, drawn from those whose truth is known."""
+    known = [n for n in numbers if store.records[n].truth]
+    if not 0 <= count <= len(known):
+        raise BadInput(f"{store.path}: {count} fully labelled scans asked for, and {len(known)} have a truth")
+    return set(np.random.default_rng(seed).permutation(known)[:count].tolist())
+
+
+def class_table(classes: int, chosen: Sequence[int]) -> UInt8[np.ndarray, " 256"]:
+    """From the store's classes to 1, 2, ... for the chosen ones; the others are background, 255 stays 255."""
+    table = np.full(256, UNLABELLED, dtype=np.uint8)
+    table[:classes] = 0
+    for number, value in enumerate(chosen, start=1):
+        table[value] = number
+    return table
+
+
+def truth_of(
+    store: Store, *, classes: Sequence[str] = (), split: str | None = "validation", device: torch.device | str = "cpu"
+) -> UInt8[Tensor, "n H W"]:
+    """The full masks of a split, in the order of its `Samples`, 255 where unknown. For evaluation only."""
+    chosen = [store.class_index(name) for name in classes] or list(range(1, len(store.classes)))
+    remap = class_table(len(store.classes), chosen)
+    records = [record for record in store.records if split is None or record.split == split]
+    if not records:
+        raise BadInput(f"{store.path}: no scan is in the split {split!r}")
+    return torch.from_numpy(np.concatenate([remap[store.truth[r.first : r.range.stop]] for r in records])).to(device)
+
+
+def samples_of(
+    store: Store, annotation: str, *, facts: str | None = None, classes: Sequence[str] = (), split: str | None = None
+) -> Iterator[Sample]:
+    """Go through a split slice by slice, for looking at it or for a loop of one's own."""
+    samples = load(store, annotation, facts=facts, classes=classes, split=split, resident=False)
+    truth = truth_of(store, classes=classes, split=split) if store.has_truth else None
+    for scan, record in enumerate(samples.records):
+        for number, position in enumerate(samples.slices_of(scan)):
+            mask = truth[position] if truth is not None and record.truth else None
+            yield Sample(samples.batch(torch.tensor([position])), mask, record, number)
+
+
+def by_slice(
+    samples: Samples, size: int, generator: torch.Generator, *, copies: int = 1
+) -> Iterator[Int[Tensor, " B"]]:
+    """The positions of an epoch's batches in random order.
+
+    Args:
+        samples: What is trained on.
+        size: Slices a batch; the last batch may hold fewer.
+        generator: On the CPU.
+        copies: How often each slice appears, each time augmented anew: 4 for the paper's prostate set-up.
+    """
+    order = torch.randperm(len(samples) * copies, generator=generator) % len(samples)
+    yield from order.split(size)
+
+
+def by_scan(samples: Samples, generator: torch.Generator) -> Iterator[int]:
+    """The scans of an epoch in random order, for batches that hold one whole scan each."""
+    yield from torch.randperm(len(samples.records), generator=generator).tolist()

@@ -1,0 +1,1 @@
+"""One small reader and writer per file format; `inbounds.datasets.scan` chooses among them."""

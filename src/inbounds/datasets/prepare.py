@@ -1,0 +1,206 @@
+"""From scans to a store: split by patient, normalise by volume, fit each slice to the grid, write once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from inbounds.annotations.annotation import UNLABELLED
+from inbounds.datasets.fit import Fit
+from inbounds.datasets.runs import array_file, labels_file
+from inbounds.datasets.source import Loaded, Source
+from inbounds.datasets.store import Record, Store, aside, checksum, describe, write_json
+from inbounds.errors import BadInput
+
+Fitting = Literal["pad", "resize"]
+Append = Callable[[np.ndarray], None]
+Track = Callable[[Sequence[Source]], Iterable[Source]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a data set is prepared.
+
+    Attributes:
+        name: Of the data set.
+        classes: Class names, background first.
+        shape: Rows and columns of the store's grid.
+        fit: From the rows and columns of a slice to its place on the grid.
+        fitting: What that is called, for the record.
+        dtype: `uint8` or `float16`.
+        origin: Where the data came from, in words for the record.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    shape: tuple[int, int]
+    fit: Callable[[tuple[int, int], tuple[int, int]], Fit]
+    fitting: str
+    dtype: Literal["uint8", "float16"] = "uint8"
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was prepared, and what is worth knowing about it."""
+
+    store: Store
+    notes: tuple[str, ...]
+    lost: int
+
+
+def split_by_patient(sources: Sequence[Source], *, validation: float, test: float = 0.0, seed: int = 0) -> list[Source]:
+    """Give every source a split, drawing patients by a seed. Sources that have one keep it.
+
+    Args:
+        sources: The scans.
+        validation: The share of patients to validate on.
+        test: The share to set aside for the last evaluation.
+        seed: Of the draw.
+    """
+    patients = sorted({source.patient for source in sources if not source.split})
+    order = np.random.default_rng(seed).permutation(len(patients))
+    held = [round(share * len(patients)) for share in (validation, test)]
+    if sum(held) >= len(patients) and patients:
+        raise BadInput(
+            f"{len(patients)} patients cannot be split into {held[0]} and {held[1]} with any left to train on"
+        )
+    names = ["validation"] * held[0] + ["test"] * held[1]
+    names += ["train"] * (len(patients) - len(names))
+    drawn = {patients[patient]: name for patient, name in zip(order, names, strict=True)}
+    return [source if source.split else replace(source, split=drawn[source.patient]) for source in sources]
+
+
+def hold_out(sources: Sequence[Source], test: float, seed: int = 0) -> list[Source]:
+    """Set a share of all patients aside for the last test, drawn from those that would train."""
+    patients = sorted({source.patient for source in sources})
+    training = sorted({source.patient for source in sources if source.split == "train"})
+    count = round(test * len(patients))
+    if count >= len(training) > 0:
+        raise BadInput(f"{count} patients to test on leave none of {len(training)} to train on")
+    held = set(np.random.default_rng(seed).permutation(training)[:count].tolist())
+    return [replace(source, split="test") if source.patient in held else source for source in sources]
+
+
+def normalise(
+    image: Shaped[np.ndarray, "channels slices rows columns"],
+) -> tuple[Float[np.ndarray, "channels slices rows columns"], tuple[float, float]]:
+    """Brightness to 0..1 over the volume: the 0.1 % darkest voxels are black, the 0.1 % brightest white.
+
+    Returns the image and the original values of black and white (of the first channel).
+    """
+    image = image.astype(np.float32)
+    ends = np.empty((len(image), 2))
+    for channel, voxels in enumerate(image):
+        low, high = np.percentile(voxels, (0.1, 99.9))
+        if high <= low:
+            low, high = float(voxels.min()), float(voxels.max())
+        ends[channel] = low, high
+        voxels -= low
+        voxels /= high - low
+        np.clip(voxels, 0, 1, out=voxels)
+    return image, (float(ends[0, 0]), float(ends[0, 1]))
+
+
+def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = iter) -> Report:
+    """Write a store. Scans are read one at a time: more of them take more time, not more memory.
+
+    Raises:
+        BadInput: Naming the file and the remedy; nothing is left behind.
+    """
+    _check(sources)
+    channels = 0
+    notes: list[str] = []
+    records: list[Record] = []
+    weak = sorted({name for source in sources for name in source.weak})
+    with aside(path) as folder:
+        with ExitStack() as open_files:
+
+            def labels(name: str) -> Append:
+                return open_files.enter_context(labels_file(folder / name))
+
+            append_truth = labels("truth.npy") if any(source.truth for source in sources) else None
+            append_weak = {name: labels(f"annotations/{name}/labels.npy") for name in weak}
+            append_image: Append | None = None
+            for source in track(sources):
+                loaded = source.load()
+                slices, rows, columns = loaded.image.shape[1:]
+                fit = plan.fit((rows, columns), plan.shape)
+                if append_image is None:
+                    channels = len(loaded.image)
+                    shape = (channels, *plan.shape)
+                    images = array_file(folder / "images.npy", np.dtype(plan.dtype), shape)
+                    append_image = open_files.enter_context(images)
+                if len(loaded.image) != channels:
+                    raise BadInput(
+                        f"{source.name}: {len(loaded.image)} channels, but the scans before it have {channels}"
+                    )
+                image, ends = normalise(loaded.image)
+                fitted = np.stack([fit.image(channel) for channel in image], axis=1)
+                append_image(_store(fitted, plan.dtype))
+                if append_truth:
+                    append_truth(_label(fit, loaded.truth, slices, outside=0))
+                for name, append in append_weak.items():
+                    append(_label(fit, loaded.weak.get(name), slices, outside=UNLABELLED))
+                notes += [f"{source.name}: {note}" for note in loaded.notes]
+                records.append(_record(source, loaded, records, fit, ends))
+        for name in weak:
+            file = folder / "annotations" / name / "labels.npy"
+            about: dict[str, Any] = {"strategy": "given", "classes": list(plan.classes), "simulated": False}
+            write_json(file.with_name("annotation.json"), {**about, "checksums": {"labels.npy": checksum(file)}})
+        describe(
+            folder,
+            name=plan.name,
+            classes=plan.classes,
+            channels=channels,
+            shape=plan.shape,
+            dtype=np.dtype(plan.dtype),
+            source={"from": plan.origin, "fit": plan.fitting},
+            records=records,
+        )
+    return Report(Store(path), tuple(notes), sum(record.lost for record in records))
+
+
+def _check(sources: Sequence[Source]) -> None:
+    if not sources:
+        raise BadInput("no scans were found; check the folder")
+    names = Counter(source.name for source in sources)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise BadInput(f"two scans are called {twice[0]!r}; names must differ: is a patient there twice?")
+
+
+def _record(source: Source, loaded: Loaded, before: Sequence[Record], fit: Fit, ends: tuple[float, float]) -> Record:
+    return Record(
+        name=source.name,
+        patient=source.patient,
+        split=source.split or "train",
+        first=before[-1].first + before[-1].slices if before else 0,
+        slices=loaded.image.shape[1],
+        fit=fit,
+        spacing=loaded.spacing,
+        intensity=ends,
+        phase=source.phase,
+        truth=source.truth,
+        lost=0 if loaded.truth is None else fit.lost(loaded.truth),
+        group=source.group,
+    )
+
+
+def _label(fit: Fit, label: np.ndarray | None, slices: int, outside: int) -> np.ndarray:
+    if label is None:
+        return np.full((slices, *fit.shape), UNLABELLED, dtype=np.uint8)
+    return fit.label(label, outside)
+
+
+def _store(image: np.ndarray, dtype: str) -> np.ndarray:
+    """0..1 as 8-bit (0..255, rounded) or float16."""
+    stored = np.rint(image * 255).clip(0, 255) if dtype == "uint8" else image
+    return stored.astype(dtype)

@@ -1,0 +1,101 @@
+"""Label maps as runs of equal values: a hundredth of the size, memory-mapped, read slice by slice.
+
+A label map is mostly one value. Flattened slice after slice, it is kept as the length and the value of each run; a run
+never crosses from one scan into the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+
+from inbounds.errors import BadInput
+
+RUN = np.dtype([("length", "<u4"), ("value", "u1")])
+
+
+def encode(label: UInt8[np.ndarray, "n H W"]) -> np.ndarray:
+    """The runs of some slices."""
+    flat = label.reshape(-1)
+    starts = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
+    runs = np.empty(len(starts), dtype=RUN)
+    runs["length"], runs["value"] = np.diff(starts, append=flat.size), flat[starts]
+    return runs
+
+
+class Labels:
+    """Label maps `(N, H, W)` in a file of runs. `labels[i]` and `labels[i:j]` give arrays; `labels[:]` all of them."""
+
+    def __init__(self, file: Path, shape: tuple[int, int, int]) -> None:
+        self.file, self.shape = file, shape
+        try:
+            runs: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise BadInput(f"{file}: cannot be read ({error}); make it again") from None
+        if runs.dtype != RUN or runs.ndim != 1:
+            raise BadInput(f"{file}: not a file of label runs; make it again")
+        self.values, self.ends = runs["value"], np.cumsum(runs["length"], dtype=np.int64)
+        if len(runs) == 0 or self.ends[-1] != np.prod(shape, dtype=np.int64):
+            raise BadInput(f"{file}: its runs do not add up to {shape} pixels; make it again")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: int | slice) -> np.ndarray:
+        if isinstance(index, slice):
+            first, last, step = index.indices(len(self))
+            if step != 1:
+                raise ValueError(f"labels are read in steps of 1, not {step}")
+            return self._decode(first, max(first, last))
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"slice {index} of {len(self)}")
+        array: np.ndarray = self._decode(index % len(self), index % len(self) + 1)[0]
+        return array
+
+    def _decode(self, first: int, last: int) -> np.ndarray:
+        pixels = self.shape[1] * self.shape[2]
+        begin, end = first * pixels, last * pixels
+        here = slice(int(np.searchsorted(self.ends, begin, side="right")), int(np.searchsorted(self.ends, end)) + 1)
+        ends = np.clip(self.ends[here], begin, end)
+        lengths = ends - np.concatenate([[begin], ends[:-1]])
+        return np.repeat(self.values[here], lengths).reshape(-1, *self.shape[1:])
+
+
+@contextmanager
+def array_file(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Iterator[Callable[[np.ndarray], None]]:
+    """Write an `.npy` file piece by piece along its first axis; `shape` is that of one row.
+
+    Plain writes rather than a memory map, because a full disk then raises an error instead of killing the process.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = 0
+    with path.open("wb") as stream:
+
+        def header() -> None:
+            # NumPy pads this header so that a first axis of any length can be written over it.
+            described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (rows, *shape)}
+            np.lib.format.write_array_header_1_0(stream, described)
+
+        def append(piece: np.ndarray) -> None:
+            nonlocal rows
+            if piece.shape[1:] != shape or piece.dtype != dtype:
+                raise ValueError(f"{path}: a piece {piece.dtype} of {piece.shape} does not fit rows {dtype} of {shape}")
+            stream.write(np.ascontiguousarray(piece).data)
+            rows += len(piece)
+
+        header()
+        yield append
+        stream.seek(0)
+        header()
+
+
+@contextmanager
+def labels_file(path: Path) -> Iterator[Callable[[np.ndarray], None]]:
+    """Write label maps `(n, H, W)` piece by piece as runs."""
+    with array_file(path, RUN, ()) as append:
+        yield lambda label: append(encode(label))

@@ -1,0 +1,64 @@
+"""Vertebral bodies in T2 MR of the spine (Zenodo record 22304): `Img_NN.nii` with `Img_NN_Labels.nii`.
+
+The scans are sagittal, 39x305x305; the experiments cut them axially. A slice is one index of the last axis, 305 rows
+of 39 columns in this package's order. Sixty rows are cut off at either end, the columns are padded to the same 185, and
+this square is resized to the grid.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from inbounds.datasets.fit import Fit
+from inbounds.datasets.source import Source, from_files
+from inbounds.errors import BadInput
+
+NAME = "spine"
+CLASSES = ("background", "vertebra")
+VALIDATION = 0.25
+CUT = 60
+_IMAGE = re.compile(r"Img_(\d+)\.nii(\.gz)?$")
+
+
+def axial(original: tuple[int, int], shape: tuple[int, int]) -> Fit:
+    """The middle of an axial slice as a square: `CUT` rows less at either end, columns padded (or cropped) as far."""
+    rows, columns = original
+    side = rows - 2 * CUT if rows > 3 * CUT else rows
+    return Fit(original, (rows - side) // 2, -((side - columns) // 2), side, side, shape)
+
+
+def wanted(name: str) -> bool:
+    """Which files of an archive are needed."""
+    return name.startswith("Img_") and name.endswith((".nii", ".nii.gz"))
+
+
+def sources(root: Path, *, reference: bool = True) -> list[Source]:
+    """All scans below a folder; the last five of them validate."""
+    files = sorted((file for file in root.rglob("Img_*.nii*") if _IMAGE.match(file.name)), key=lambda file: file.name)
+    if not files:
+        raise BadInput(f"{root}: no file named like Img_01.nii; give the folder or zip of Zenodo record 22304")
+    images = {match[1] for file in files if (match := _IMAGE.match(file.name))}
+    for mask in root.rglob("Img_*_Labels.nii*"):
+        if mask.name.split("_")[1] not in images:
+            raise BadInput(f"{mask}: a mask without its scan; download the archive again")
+    found = []
+    for file in files:
+        stem = file.name[: file.name.index(".")]
+        mask = file.with_name(file.name.replace(".nii", "_Labels.nii"))
+        found.append(
+            from_files(
+                (file,),
+                mask if mask.exists() else None,
+                name=stem,
+                patient=stem,
+                classes=len(CLASSES),
+                # Each vertebral body may have its own number; all are the same class.
+                values={0: 0} | dict.fromkeys(range(1, 256), 1),
+            )
+        )
+    if reference:
+        held = {source.name for source in found[-5:]} if len(found) > 5 else set()
+        found = [replace(s, split="validation" if s.name in held else "train") for s in found]
+    return found

@@ -1,0 +1,328 @@
+"""The prepared data set: a folder that people can read and programs can memory-map.
+
+    dataset.json            classes, scans, split, geometry, checksums, where it came from
+    images.npy              (slices, channels, H, W), 8-bit or float16
+    truth.npy               masks (slices, H, W) as runs of equal values, 255 where the truth is unknown
+    annotations/NAME/       labels.npy likewise, 255 where unlabelled; annotation.json: how it was made;
+                            facts.csv: what is known of each slice and scan, for any spreadsheet
+    facts/NAME.csv          facts that people brought
+
+Everything is written under a temporary name and renamed when complete: a half-made store never exists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inbounds.annotations.facts import Case, Fact, Facts
+from inbounds.datasets.fit import Fit
+from inbounds.datasets.runs import Labels, labels_file
+from inbounds.errors import BadInput
+
+SCHEMA = 1
+SPLITS = ("train", "validation", "test")
+FULL = "full"
+"""The annotation that every store with a truth has: the label is the whole mask."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One scan in a store: where its slices are and how they relate to the file they came from.
+
+    Attributes:
+        name: Names the scan, and is the `case` of the facts.
+        patient: Whose scan it is. All scans of a patient are in the same split.
+        split: `train`, `validation` or `test`.
+        first: Index of its first slice in the store's arrays.
+        slices: How many it has. Slice `i` of the scan is slice `i` of the original file.
+        fit: How its slices lie on the grid.
+        spacing: In mm, between slices, rows and columns of the original.
+        intensity: The original brightness of the store's black and of its white.
+        phase: Such as ED or ES, if known.
+        truth: Whether its truth is known.
+        lost: How many foreground pixels of the truth the fit cut off.
+        group: Such as the pathology, if known.
+    """
+
+    name: str
+    patient: str
+    split: str
+    first: int
+    slices: int
+    fit: Fit
+    spacing: tuple[float, float, float]
+    intensity: tuple[float, float]
+    phase: str = ""
+    truth: bool = True
+    lost: int = 0
+    group: str = ""
+
+    @property
+    def range(self) -> range:
+        """The indices of its slices in the store's arrays."""
+        return range(self.first, self.first + self.slices)
+
+
+def _record(entry: Mapping[str, Any]) -> Record:
+    fit = entry["fit"] | {"original": tuple(entry["fit"]["original"]), "shape": tuple(entry["fit"]["shape"])}
+    pairs = {name: tuple(entry[name]) for name in ("spacing", "intensity")}
+    return Record(**{**entry, **pairs, "fit": Fit(**fit)})
+
+
+class Store:
+    """A prepared data set, opened for reading.
+
+    Example:
+        store = Store("hearts")
+        store.classes          # ('background', 'RV', 'MYO', 'LV')
+        store.images.shape     # (1902, 1, 256, 256), memory-mapped
+        store.annotations      # ['erosion', 'full']
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        described = self.path / "dataset.json"
+        if not described.is_file():
+            raise BadInput(
+                f"{self.path}: this is not a store (no dataset.json in it); make one with `inbounds prepare`"
+            )
+        try:
+            content = json.loads(described.read_text(encoding="utf-8"))
+            if content["schema"] != SCHEMA:
+                raise BadInput(
+                    f"{described}: schema {content['schema']}, but this version reads {SCHEMA}; prepare the store again"
+                )
+            self.name: str = content["name"]
+            self.classes: tuple[str, ...] = tuple(content["classes"])
+            self.channels: int = content["channels"]
+            self.shape: tuple[int, int] = (content["shape"][0], content["shape"][1])
+            self.dtype = np.dtype(content["dtype"])
+            self.source: dict[str, Any] = content["source"]
+            self.records: tuple[Record, ...] = tuple(_record(entry) for entry in content["scans"])
+            self.checksums: dict[str, str] = content["checksums"]
+        except (KeyError, TypeError, IndexError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise BadInput(f"{described}: damaged ({error!r}); prepare the store again") from None
+
+    @property
+    def slices(self) -> int:
+        """How many slices there are in all."""
+        return sum(record.slices for record in self.records)
+
+    @cached_property
+    def images(self) -> np.ndarray:
+        """The slices `(N, channels, H, W)`, as stored."""
+        file, shape = self.path / "images.npy", (self.slices, self.channels, *self.shape)
+        try:
+            array: np.ndarray = np.load(file, mmap_mode="c", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise BadInput(f"{file}: cannot be read ({error}); prepare the store again") from None
+        if array.shape != shape or array.dtype != self.dtype:
+            raise BadInput(
+                f"{file}: {array.dtype} of {array.shape}, but dataset.json says {self.dtype} of {shape}; prepare the "
+                "store again"
+            )
+        return array
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether the truth of any scan is known."""
+        return any(record.truth for record in self.records)
+
+    @cached_property
+    def truth(self) -> Labels:
+        """The full masks `(N, H, W)`; 255 where the truth is unknown. For evaluation, never for a loss."""
+        if not self.has_truth:
+            raise BadInput(f"{self.path}: this store has no truth; it can train from weak labels, but not evaluate")
+        return Labels(self.path / "truth.npy", (self.slices, *self.shape))
+
+    @property
+    def annotations(self) -> list[str]:
+        """The names of its annotations."""
+        found = [entry.parent.name for entry in self.path.glob("annotations/[!.]*/annotation.json")]
+        return sorted([*found, *([FULL] if self.has_truth else [])])
+
+    @property
+    def fact_names(self) -> list[str]:
+        """The names of its facts files."""
+        return sorted(self._fact_files())
+
+    def label(self, name: str) -> Labels:
+        """The label maps `(N, H, W)` of an annotation; `full` is the truth itself."""
+        if name == FULL and self.has_truth:
+            return self.truth
+        self.about(name)
+        return Labels(self.path / "annotations" / name / "labels.npy", (self.slices, *self.shape))
+
+    def about(self, name: str) -> dict[str, Any]:
+        """How an annotation was made, and its checksums."""
+        if name == FULL and self.has_truth:
+            return {"strategy": "full", "classes": list(self.classes[1:]), "simulated": False}
+        file = self.path / "annotations" / name / "annotation.json"
+        if name not in self.annotations:
+            raise BadInput(f"{self.path}: no annotation {name!r}; {_known(name, self.annotations)}")
+        try:
+            about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise BadInput(f"{file}: damaged ({error}); annotate again under another name") from None
+        return about
+
+    def facts(self, name: str) -> Facts:
+        """The facts of a name, looked at row by row."""
+        files = self._fact_files()
+        if name not in files:
+            raise BadInput(f"{self.path}: no facts {name!r}; {_known(name, self.fact_names)}")
+        return Facts.read(files[name], self.classes, self.cases)
+
+    def _fact_files(self) -> dict[str, Path]:
+        made = {file.parent.name: file for file in self.path.glob("annotations/[!.]*/facts.csv")}
+        return made | {file.stem: file for file in self.path.glob("facts/[!.]*.csv")}
+
+    @cached_property
+    def cases(self) -> dict[str, Case]:
+        """What facts may speak of: scans by name."""
+        return {r.name: Case(r.name, r.slices, r.fit.original, r.spacing) for r in self.records}
+
+    def import_facts(self, file: Path, name: str) -> Facts:
+        """Bring in a table that people made, after looking at every cell."""
+        valid_name(name)
+        if name in self.fact_names:
+            raise BadInput(f"{self.path}: there are facts called {name!r} already; remove them or choose another name")
+        facts = Facts.read(file, self.classes, self.cases)
+        facts.write(self.path / "facts" / f"{name}.csv")
+        return facts
+
+    def empty_facts(self) -> Facts:
+        """A table of every scan, slice and class with nothing filled in: a form for people."""
+        rows = [
+            Fact(record.name, number, klass)
+            for record in self.records
+            for number in (*range(record.slices), None)
+            for klass in range(1, len(self.classes))
+        ]
+        return Facts(tuple(rows), self.classes)
+
+    def class_index(self, name: str) -> int:
+        """The value of a class in the arrays, by its name or number."""
+        for value, known in enumerate(self.classes):
+            if name == known or name == str(value):
+                return value
+        raise BadInput(f"{self.path}: no class {name!r}; {_known(name, self.classes)}")
+
+
+def _known(name: str, names: Sequence[str]) -> str:
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+
+
+def checksum(file: Path) -> str:
+    """The SHA-256 of a file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def valid_name(name: str) -> str:
+    """A name that can be a folder's on every system."""
+    if not name or not all(c.isalnum() or c in "-_." for c in name) or name.startswith(".") or name == FULL:
+        reason = "it is the name of the truth itself" if name == FULL else "use letters, digits, '-', '_' and '.'"
+        raise BadInput(f"{name!r} cannot name an annotation: {reason}")
+    return name
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A folder to fill that becomes `path` when all went well, and vanishes otherwise.
+
+    What a killed process left behind under the temporary name is removed by the next one.
+    """
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise BadInput(f"{path}: already exists; remove it or choose another name")
+    partial = path.with_name(f".{path.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        for file in sorted(partial.rglob("*")):
+            if file.is_file():
+                with file.open("rb") as stream:
+                    os.fsync(stream.fileno())
+        if path.exists():
+            path.rmdir()
+        partial.rename(path)
+    except BaseException as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            raise BadInput(
+                f"{path}: could not be written ({error.strerror or error}); nothing was left behind"
+            ) from error
+        raise
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON that people can read, under a temporary name and then renamed."""
+    part = path.with_name(f".{path.name}.partial")
+    try:
+        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        part.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+
+
+def describe(
+    folder: Path,
+    *,
+    name: str,
+    classes: Sequence[str],
+    channels: int,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    source: Mapping[str, Any],
+    records: Sequence[Record],
+) -> None:
+    """Write `dataset.json` for the arrays that lie in the folder."""
+    files = sorted(file.name for file in folder.glob("*.npy"))
+    write_json(
+        folder / "dataset.json",
+        {
+            "schema": SCHEMA,
+            "name": name,
+            "classes": list(classes),
+            "channels": channels,
+            "shape": list(shape),
+            "dtype": dtype.name,
+            "source": dict(source),
+            "checksums": {file: checksum(folder / file) for file in files},
+            "scans": [asdict(record) for record in records],
+        },
+    )
+
+
+def write_annotation(
+    store: Store,
+    name: str,
+    about: Mapping[str, Any],
+    pieces: Iterable[np.ndarray],
+    facts: Callable[[], Facts],
+) -> None:
+    """Add an annotation to a store: label maps, how they were made, and the facts, asked for after the labels."""
+    valid_name(name)
+    if name in store.fact_names:
+        raise BadInput(f"{store.path}: there are facts called {name!r} already; remove them or choose another name")
+    with aside(store.path / "annotations" / name) as folder:
+        with labels_file(folder / "labels.npy") as append:
+            for piece in pieces:
+                append(piece)
+        write_json(folder / "annotation.json", {**about, "checksums": {"labels.npy": checksum(folder / "labels.npy")}})
+        facts().write(folder / "facts.csv")

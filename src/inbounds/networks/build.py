@@ -1,0 +1,148 @@
+"""Networks by name: our own, those you add to the dictionary, and any of MONAI's."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from inbounds.networks.enet import ENet
+from inbounds.networks.residual_unet import ResidualUNet
+
+networks: dict[str, Callable[..., nn.Module]] = {"enet": ENet, "residual_unet": ResidualUNet}
+
+# MONAI's names for the number of channels and of classes; the first that a network has is filled in.
+_CHANNELS = ("in_channels", "num_channels")
+_CLASSES = ("out_channels", "num_classes")
+
+
+class AnySize(nn.Module):
+    """A network for images of any size, around one whose input's sides must be multiples of a number.
+
+    Zeros are added at the bottom and on the right, as the convolutions themselves see them beyond the border, and the
+    scores are cropped back. So a pixel keeps its place in the pooling grid, and an image that fits is left alone. The
+    amounts follow from the shape alone: nothing is read from the device.
+    """
+
+    def __init__(self, network: nn.Module, multiple: int) -> None:
+        super().__init__()
+        if multiple < 1:
+            raise ValueError(f"the sides of an image can be multiples of 1, 2, 3, ..., not of {multiple}")
+        self.network = network
+        self.multiple = multiple
+
+    def forward(self, image: Float[Tensor, "B C *space"]) -> Float[Tensor, "B K *space"]:
+        """The scores of every class, before the softmax, at the size of the image."""
+        space = image.shape[2:]
+        missing = [-side % self.multiple for side in space]
+        if any(missing):
+            image = functional.pad(image, [amount for extra in reversed(missing) for amount in (0, extra)])
+        scores = self.network(image)
+        if not isinstance(scores, Tensor) or scores.shape[2:] != image.shape[2:]:
+            found = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else f"a {type(scores).__name__}"
+            raise ValueError(
+                f"{type(self.network).__name__} is no segmentation network: for an image of shape {tuple(image.shape)} "
+                f"it gave {found}, not one score per class and pixel"
+            )
+        for axis, side in enumerate(space, start=2):
+            scores = scores.narrow(axis, 0, side)
+        return scores
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the known names that look like this one, or nothing."""
+    spelt = {other.lower(): other for other in known}
+    near = difflib.get_close_matches(name.lower(), spelt, n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(spelt[other] for other in near)}?" if near else "."
+
+
+def _check(name: str, builder: Callable[..., nn.Module], given: Iterable[str], settings: Mapping[str, Any]) -> None:
+    """Refuse settings that the builder does not take, and name those it cannot do without."""
+    parameters = inspect.signature(builder).parameters
+    takes = {key: value for key, value in parameters.items() if key not in given}
+    named = [key for key, value in takes.items() if value.kind not in (value.VAR_KEYWORD, value.VAR_POSITIONAL)]
+    if len(named) == len(takes):
+        for key in settings:
+            if key not in named:
+                listed = ", ".join(named) or "no settings"
+                raise ValueError(f"{name} has no setting {key!r}{_nearest(key, named)} It takes {listed}.")
+    needed = [key for key in named if takes[key].default is inspect.Parameter.empty and key not in settings]
+    if needed:
+        raise ValueError(f"{name} needs these settings too: {', '.join(needed)}")
+
+
+def _monai(name: str, channels: int, classes: int, settings: dict[str, Any]) -> AnySize:
+    """A network of `monai.networks.nets`, with its channels and classes under whatever name it gives them.
+
+    The sides are made multiples of the setting `multiple`, which is ours. By default it is the product of the network's
+    `strides`, or 32 where it has none, which suits most.
+    """
+    try:
+        from monai.networks import nets
+    except ImportError as error:
+        raise ImportError(f"monai:{name} needs MONAI, which is not installed: pip install monai") from error
+    known = {
+        key: value
+        for key, value in vars(nets).items()
+        if inspect.isclass(value) and issubclass(value, nn.Module) and _slots(value)
+    }
+    if name not in known:
+        raise ValueError(
+            f"MONAI has no segmentation network called {name!r}{_nearest(name, known)} "
+            "A network needs arguments for the number of its channels and of its classes."
+        )
+    builder, filled = known[name], dict(zip(_slots(known[name]), (channels, classes), strict=True))
+    own = {key: value for key, value in settings.items() if key != "multiple"}
+    _check(f"monai:{name}", builder, filled, own)
+    strides = own.get("strides", (32,))
+    product = math.prod(max(s) if isinstance(s, (list, tuple)) else s for s in strides)
+    return AnySize(builder(**filled, **own), settings.get("multiple", product))
+
+
+def _slots(builder: Callable[..., nn.Module]) -> tuple[str, ...]:
+    """What a MONAI network calls its number of channels and of classes; empty if it lacks either."""
+    parameters = inspect.signature(builder).parameters
+    found = [next((key for key in names if key in parameters), "") for names in (_CHANNELS, _CLASSES)]
+    return tuple(found) if all(found) else ()
+
+
+def build(name: str, channels: int, classes: int, /, **settings: Any) -> nn.Module:
+    """The network called `name`, from images `(B, channels, *space)` of any size to scores `(B, classes, *space)`.
+
+    Settings are the network's own keyword arguments. The first three arguments have no keywords, because MONAI's
+    networks give the names other meanings: to its UNet, `channels` are the feature maps of each level.
+
+    An entry of your own in `networks` is called with the channels, the classes and the settings; if it needs sides
+    that are multiples of some number, it says so in an attribute `multiple`.
+
+    Args:
+        name: A key of `networks`, or `monai:` and the name of a class in `monai.networks.nets`.
+        channels: Channels of the image.
+        classes: Classes, the background included.
+        **settings: Keyword arguments of the network. For MONAI's networks also `multiple`, the number that the sides of
+            its input must be multiples of, where neither the product of its `strides` nor 32 is right.
+
+    Example:
+        >>> network = build("enet", 1, 2, dropout=False)
+        >>> network(torch.zeros(1, 1, 97, 61)).shape
+        torch.Size([1, 2, 97, 61])
+    """
+    if channels < 1 or classes < 1:
+        raise ValueError(f"a network needs at least 1 channel and 1 class, not {channels} and {classes}")
+    if name.startswith("monai:"):
+        return _monai(name.removeprefix("monai:"), channels, classes, settings)
+    if name not in networks:
+        raise ValueError(
+            f"no network is called {name!r}{_nearest(name, networks)} Known are {', '.join(networks)}, and MONAI's as "
+            "monai:NAME, such as monai:UNet."
+        )
+    builder = networks[name]
+    _check(name, builder, list(inspect.signature(builder).parameters)[:2], settings)
+    network = builder(channels, classes, **settings)
+    return AnySize(network, getattr(network, "multiple", 1))

@@ -1,0 +1,37 @@
+"""Progress of long work: a bar with the time left on a terminal, a few plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from rich.console import Console
+
+T = TypeVar("T")
+LINES = 4
+
+
+def bar(title: str, console: Console | None = None) -> Callable[[Sequence[T]], Iterator[T]]:
+    """A function that wraps a sequence and tells how far through it we are."""
+    console = console or Console(stderr=True)
+
+    def track(items: Sequence[T]) -> Iterator[T]:
+        if not console.is_terminal:
+            yield from _lines(title, items, console)
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=console) as progress:
+            yield from progress.track(items, description=title)
+
+    return track
+
+
+def _lines(title: str, items: Sequence[T], console: Console) -> Iterator[T]:
+    said = 0
+    for number, item in enumerate(items, start=1):
+        yield item
+        if number * LINES // len(items) > said:
+            said = number * LINES // len(items)
+            console.print(f"{title}: {number} of {len(items)}", highlight=False)

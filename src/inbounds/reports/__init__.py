@@ -1,0 +1,1 @@
+"""Tables and figures. They read files and never touch a network."""

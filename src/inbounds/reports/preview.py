@@ -1,0 +1,104 @@
+"""Scans with their truth and their weak labels side by side, as in the paper's figure of supervision levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inbounds.annotations.annotation import UNLABELLED
+from inbounds.datasets.store import FULL, Record, Store
+
+PALETTE = ("#c0392b", "#2a9d8f", "#e9a23b", "#4f7cff", "#b565d9", "#7fb800", "#00a6d6", "#f26ca7")
+"""Background first. Classes beyond the last share colours in turn."""
+
+
+def preview(
+    store: Store, file: Path, *, annotations: Sequence[str] = (), scans: int = 4, classes: Sequence[int] = ()
+) -> None:
+    """Write a picture: one row per scan; the image, then each annotation over it, the truth first if there is one.
+
+    Scans are taken at equal steps through the store, and of each the slice in which most pixels belong to a class (or
+    the middle one); the view is cropped to the surroundings of what is labelled there.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.patches import Patch
+
+    names = list(annotations) or sorted(store.annotations, key=lambda name: (name != FULL, name))
+    chosen = [store.records[n] for n in np.unique(np.linspace(0, len(store.records) - 1, scans).round().astype(int))]
+    figure, axes = plt.subplots(
+        len(chosen),
+        1 + len(names),
+        figsize=(2.3 * (1 + len(names)), 2.3 * len(chosen) + 0.7),
+        squeeze=False,
+        layout="constrained",
+    )
+    for row, record in zip(axes, chosen, strict=True):
+        number = _fullest(store, record, names)
+        position = record.first + number
+        image = store.images[position, 0].astype(np.float32)
+        labels = {name: _only(store.label(name)[position], classes) for name in names}
+        view = _view(labels.values(), store.shape)
+        for axis, name in zip(row, ["image", *names], strict=True):
+            axis.imshow(image[view], cmap="gray", interpolation="nearest")
+            if name in labels:
+                axis.imshow(_colours(labels[name][view]), interpolation="nearest")
+            axis.set(xticks=[], yticks=[])
+            axis.spines[:].set_visible(False)
+        row[0].set_ylabel(f"{record.name}\nslice {number}", fontsize=8)
+    for axis, name in zip(axes[0], ["scan", *(_title(store, name) for name in names)], strict=True):
+        axis.set_title(name, fontsize=10)
+    shown = classes or range(1, len(store.classes))
+    keys = [Patch(color=PALETTE[k % len(PALETTE)], label=store.classes[k]) for k in (0, *shown)]
+    figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), frameon=False, fontsize=9)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+def _title(store: Store, name: str) -> str:
+    return "truth" if name == FULL else f"{name} ({store.about(name).get('strategy', '')})"
+
+
+def _fullest(store: Store, record: Record, names: Sequence[str]) -> int:
+    source = store.truth if record.truth else (store.label(names[0]) if names else None)
+    if source is None:
+        return record.slices // 2
+    label = source[record.first : record.range.stop]
+    return int(((label != 0) & (label != UNLABELLED)).sum(axis=(1, 2)).argmax())
+
+
+def _only(label: np.ndarray, classes: Sequence[int]) -> np.ndarray:
+    if not classes:
+        return label
+    return np.where(np.isin(label, [0, UNLABELLED, *classes]), label, 0)
+
+
+def _view(labels: Any, shape: tuple[int, int]) -> tuple[slice, slice]:
+    """The square around all foreground, with room; the whole slice if there is none."""
+    marked = np.zeros(shape, dtype=bool)
+    for label in labels:
+        marked |= (label != 0) & (label != UNLABELLED)
+    if not marked.any():
+        return slice(None), slice(None)
+    rows, columns = np.nonzero(marked)
+    half = round(0.8 * max(np.ptp(rows), np.ptp(columns))) + 8
+    middles = (int(rows.min() + rows.max()) // 2, int(columns.min() + columns.max()) // 2)
+    low = [max(0, min(m - half, side - 2 * half)) for m, side in zip(middles, shape, strict=True)]
+    return slice(low[0], low[0] + 2 * half), slice(low[1], low[1] + 2 * half)
+
+
+def _colours(label: np.ndarray) -> np.ndarray:
+    """Red for background, a colour for each class, nothing where unlabelled."""
+    from matplotlib.colors import to_rgb
+
+    overlay = np.zeros((*label.shape, 4))
+    for value in np.unique(label):
+        if value != UNLABELLED:
+            overlay[label == value] = (*to_rgb(PALETTE[int(value) % len(PALETTE)]), 0.3 if value == 0 else 0.75)
+    return overlay
