@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Numbers: TypeAlias = float | Sequence["Numbers"]
+Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Sequence[Sequence[Sequence[float]]]
 
 
 @dataclass(frozen=True, init=False, eq=False)

@@ -70,10 +70,10 @@ def generate(patient: int, phase: Phase, *, shape: tuple[int, int] = (96, 96), s
         raise ValueError(f"patient and seed must be 0 or more, not {patient} and {seed}")
     if len(shape) != 2 or min(shape) < SMALLEST:
         raise ValueError(f"a phantom needs two sides of at least {SMALLEST} pixels each, not a shape of {shape}")
-    plan, picture, *scans = np.random.SeedSequence([seed, patient]).spawn(4)
+    plan, picture, texture, *scans = np.random.SeedSequence([seed, patient]).spawn(5)
     noise = np.random.default_rng(scans[phase == "ES"])
     heart = _Heart.draw(np.random.default_rng(plan), phase)
-    page = _Page.over(shape, heart)
+    page = _Page.over(shape, heart, np.random.default_rng(texture))
     images, truths = [], []
     for z in heart.slices:
         # Every slice replays the patient's own random numbers: what differs between slices is their height alone.
@@ -82,7 +82,7 @@ def generate(patient: int, phase: Phase, *, shape: tuple[int, int] = (96, 96), s
         tissue = _Tissue.draw(rng)
         _surroundings(page, heart, tissue, z, rng)
         truths.append(_heart(page, heart, tissue, z, rng))
-        images.append(_coil(page, rng))
+        images.append(page.image * page.gain)
     spacing = (heart.step, page.pixel, page.pixel)
     return Phantom(f"phantom{patient:03d}", phase, _digitise(np.stack(images), noise), np.stack(truths), spacing)
 
@@ -156,59 +156,71 @@ class _Tissue:
 
 @dataclass(frozen=True)
 class _Page:
-    """A slice to paint on: an image, and where in mm each of its pixels lies in the patient."""
+    """A slice to paint on: an image, and where in mm each of its pixels lies in the patient.
+
+    Beside it are three textures of variance about 1, and by how much the coils brighten each place.
+    """
 
     image: Field
     y: Field
     x: Field
     pixel: float
+    fine: Field
+    medium: Field
+    coarse: Field
+    gain: Field
 
     @classmethod
-    def over(cls, shape: tuple[int, int], heart: _Heart) -> _Page:
+    def over(cls, shape: tuple[int, int], heart: _Heart, rng: Random) -> _Page:
         pixel = heart.field / min(shape)
         rows, columns = ((np.arange(side) - (side - 1) / 2) * pixel for side in shape)
         sin, cos = np.sin(heart.turn), np.cos(heart.turn)
         y = rows[:, None] * cos - columns * sin
         x = rows[:, None] * sin + columns * cos
-        return cls(np.zeros(shape), y, x, pixel)
+        fine, medium, coarse, smooth = (_texture(y, x, rng.standard_normal((n, n))) for n in (40, 18, 10, 4))
+        gain = np.exp(rng.normal(0, 0.18) * y / 60 + rng.normal(0, 0.18) * x / 60 + 0.08 * smooth)
+        return cls(np.zeros(shape), y, x, pixel, fine, medium, coarse, gain)
 
     def paint(self, inside: Field, brightness: float | Field, blur: float = 0.0) -> None:
         """Cover what lies `inside` (signed distance to an outline, in mm). Border pixels are mixed."""
         cover = np.clip(inside / (1.4 * self.pixel + blur) + 0.5, 0, 1)
         self.image[:] += cover * (brightness - self.image)
 
-    def texture(self, rng: Random, cells: int) -> Field:
-        """Smooth noise of variance about 1 with so many bumps to a side, the same whatever the resolution."""
-        knots = rng.standard_normal((cells, cells))
-        reach = 100.0  # half the largest field of view, and the corner of a turned one is mirrored
-        at = [(axis / reach + 1) / 2 * (cells - 1) for axis in (self.y, self.x)]
-        return np.asarray(ndimage.map_coordinates(knots, at, order=2, mode="mirror"), dtype=np.float64) * 1.5
-
     def disc(self, centre: Point, radius: float) -> Field:
         """Signed distance to a circle, positive inside."""
         return radius - _length(self.y - centre[0], self.x - centre[1])
 
     def blob(self, centre: Point, radii: Point, angle: float = 0.0, wobble: Sequence[float] = ()) -> Field:
-        """Signed distance, nearly, to an ellipse whose radius waves by a share `wobble[k]`, `k + 2` times around."""
+        """Signed distance, nearly, to an ellipse whose edge waves: by about `wobble[k]`, `k + 2` times around."""
         dy, dx = self.y - centre[0], self.x - centre[1]
         u = (dx * np.cos(angle) + dy * np.sin(angle)) / radii[0]
         v = (dy * np.cos(angle) - dx * np.sin(angle)) / radii[1]
-        edge: float | Field = 1.0
-        if len(wobble):
-            around = np.arctan2(v, u)
-            edge = 1 + sum(share * np.cos((k + 2) * (around + k)) for k, share in enumerate(wobble))
-        return np.asarray((edge - _length(u, v)) * min(radii))
+        out = _length(u, v)
+        edge = np.ones_like(out)
+        # cos(n (angle + k)) by powers of a complex direction: cheaper than a cosine, and rounded alike everywhere.
+        direction = (u + 1j * v) / np.maximum(out, 1e-9)
+        power = direction
+        for k, share in enumerate(wobble):
+            power = power * direction
+            edge += share / (1 + k / 2) * (power * np.exp(1j * (k + 2) * k)).real
+        return np.asarray((edge - out) * min(radii))
+
+
+def _texture(y: Field, x: Field, knots: Field) -> Field:
+    """A smooth surface through random knots, which span 200 mm whatever the resolution and are mirrored beyond."""
+    at = [(axis / 200 + 0.5) * (len(knots) - 1) for axis in (y, x)]
+    return np.asarray(ndimage.map_coordinates(knots, at, order=2, mode="mirror"), dtype=np.float64) * 1.5
 
 
 def _length(y: Field, x: Field) -> Field:
-    """As `np.hypot`, which guards against an overflow that cannot happen here and takes five times as long."""
+    """As `np.hypot`, which guards against an overflow that cannot happen here and takes several times as long."""
     return np.sqrt(y * y + x * x)
 
 
 def _surroundings(page: _Page, heart: _Heart, tissue: _Tissue, z: float, rng: Random) -> None:
     """All but the heart. The number of draws must not depend on `z`."""
     t = z / heart.apex
-    fine, middling, coarse = page.texture(rng, 40), page.texture(rng, 18), page.texture(rng, 10)
+    fine, coarse = page.fine, page.coarse
     page.paint(page.disc((0, 0), 1e3), tissue.lung * (1 + 0.25 * fine + 0.2 * coarse))
     for y, x, radius, bright in rng.uniform((-70, -70, 0.7, 0.3), (70, 90, 2.2, 1), (28, 4)):
         page.paint(page.disc((y + 0.3 * z, x), radius), tissue.blood * bright)
@@ -218,11 +230,11 @@ def _surroundings(page: _Page, heart: _Heart, tissue: _Tissue, z: float, rng: Ra
     slope = rng.uniform(-0.5, 0.1)
     below = page.y - heart.centre[0] - dome - slope * (page.x - heart.centre[1]) - 4 * coarse
     page.paint(below, tissue.liver * (1 + 0.06 * coarse + 0.1 * fine))
-    veins = 1.6 - np.abs(middling) * 14 - np.maximum(coarse, 0) * 6
+    veins = 1.6 - np.abs(page.medium) * 14 - np.maximum(coarse, 0) * 6
     page.paint(np.minimum(below - 3, veins), tissue.blood * rng.uniform(0.4, 0.8), blur=2)
     page.paint(np.minimum(below, 5 - below) - rng.uniform(0, 4) + 2 * coarse, tissue.fat * 0.9)
 
-    _chest_wall(page, heart, tissue, coarse, rng)
+    _chest_wall(page, heart, tissue, rng)
 
     spine = (rng.uniform(60, 78), rng.uniform(45, 75))
     page.paint(page.blob(spine, (25, 20), 0.5, (0.03, 0.05)), tissue.muscle * 0.6, blur=2)
@@ -245,13 +257,14 @@ def _surroundings(page: _Page, heart: _Heart, tissue: _Tissue, z: float, rng: Ra
             page.paint(contents, bright * (1 + 0.08 * coarse), blur=2)
 
 
-def _chest_wall(page: _Page, heart: _Heart, tissue: _Tissue, coarse: Field, rng: Random) -> None:
+def _chest_wall(page: _Page, heart: _Heart, tissue: _Tissue, rng: Random) -> None:
     """Fat between heart and breastbone, then muscle with ribs in it, fat and skin; beyond the skin there is air."""
+    coarse = page.coarse
     gap, fat, meat = rng.uniform((0, 4, 8), (10, 22, 14))
     size, lean = rng.uniform(120, 180), rng.uniform(-2.7, -1.7)
     sin, cos = np.sin(lean), np.cos(lean)
-    pad = (heart.centre[0] + heart.reach * sin, heart.centre[1] + heart.reach * cos)
-    pad_here = page.blob(pad, (0.7 * heart.reach, heart.reach), lean, tuple(rng.normal(0, 0.08, 3))) + 3 * coarse
+    pad = (heart.centre[0] + 1.2 * heart.reach * sin, heart.centre[1] + 1.2 * heart.reach * cos)
+    pad_here = page.blob(pad, (0.75 * heart.reach, heart.reach), lean, tuple(rng.normal(0, 0.08, 3))) + 3 * coarse
     page.paint(pad_here, tissue.fat * rng.uniform(0.3, 0.9) * (1 + 0.2 * coarse), blur=3)
 
     far = 1.25 * heart.reach + gap + meat + fat
@@ -275,18 +288,19 @@ def _chest_wall(page: _Page, heart: _Heart, tissue: _Tissue, coarse: Field, rng:
 def _heart(page: _Page, heart: _Heart, tissue: _Tissue, z: float, rng: Random) -> npt.NDArray[np.uint8]:
     """The heart, or what lies above its valves; returns the truth. The number of draws must not depend on `z`."""
     t = (z - heart.base) / (heart.apex - heart.base)
-    fine, coarse = page.texture(rng, 34), page.texture(rng, 10)
+    fine, coarse = page.fine, page.coarse
     blood = tissue.blood * (1 + 0.06 * coarse)
     muscle = tissue.muscle * (1 + 0.08 * fine + 0.05 * coarse)
     waves = tuple(rng.normal(0, (0.03, 0.025, 0.012)))
     tilt, uneven, turn = rng.uniform(0, 3), rng.uniform(0.0, 0.18), rng.uniform(0, 6)
     pillars = rng.uniform((0.7, 0.55, 0.12), (1.4, 0.75, 0.24), (2, 3))
     rough, fat = rng.uniform(0.3, 1.2), rng.uniform(0, 6)
+    sway = rng.normal(0, 0.06, (3, 4))
     middle = heart.middle(z)
     around = np.arctan2(page.y - middle[0], page.x - middle[1])
     truth = np.zeros(page.image.shape, np.uint8)
     if t < 0:
-        _atria(page, heart, tissue, blood, middle)
+        _atria(page, heart, tissue, blood, middle, sway)
         return truth
 
     cavity = heart.radius * np.sqrt(max(0.0, 1 - t**2.5))
@@ -325,20 +339,18 @@ def _heart(page: _Page, heart: _Heart, tissue: _Tissue, z: float, rng: Random) -
     return truth
 
 
-def _atria(page: _Page, heart: _Heart, tissue: _Tissue, blood: Field, middle: Point) -> None:
+def _atria(page: _Page, heart: _Heart, tissue: _Tissue, blood: Field, middle: Point, sway: Field) -> None:
     """Above the valves: thin-walled blood where the ventricles were, and the root of the aorta between."""
     r = heart.radius + 0.4 * heart.wall
-    for away, size in ((0.0, 0.95), (1.55 * heart.right, 1.0), (0.8, 0.5)):
-        lift = -0.75 * r if size == 0.5 else 0.0
-        place = (middle[0] + away * r * np.sin(heart.septum) + lift, middle[1] + away * r * np.cos(heart.septum))
-        page.paint(page.blob(place, (size * r + 3, 0.85 * size * r + 3), heart.septum), tissue.muscle)
-        page.paint(page.blob(place, (size * r, 0.85 * size * r), heart.septum), blood)
-
-
-def _coil(page: _Page, rng: Random) -> Field:
-    """The slice as the coils see it: brighter towards one side, by up to about two times."""
-    gain = np.exp(rng.normal(0, 0.18) * page.y / 60 + rng.normal(0, 0.18) * page.x / 60 + 0.08 * page.texture(rng, 4))
-    return np.asarray(page.image * gain)
+    places = ((0.0, 0.0, 0.95), (1.5 * heart.right, 0.0, 1.0), (0.8, -0.75, 0.5))
+    for (away, lift, size), (*wobble, change) in zip(places, sway, strict=True):
+        place = (
+            middle[0] + r * (away * np.sin(heart.septum) + lift),
+            middle[1] + r * (away * np.cos(heart.septum) + 4 * change),
+        )
+        radii = (size * r * (1 + 2 * change), size * r * (0.8 - change))
+        page.paint(page.blob(place, (radii[0] + 2.5, radii[1] + 2.5), heart.septum + lift, wobble), tissue.muscle)
+        page.paint(page.blob(place, radii, heart.septum + lift, wobble), blood)
 
 
 def _digitise(images: Field, rng: Random) -> npt.NDArray[np.float32]:

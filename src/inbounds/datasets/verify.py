@@ -87,6 +87,10 @@ def _annotation(store: Store, name: str, checks: list[str], problems: list[str],
         problems.append(f"{file}: its checksum differs from annotation.json; annotate again under another name")
         return
     label = store.label(name)
+    # An annotation of some classes calls the others background.
+    asked = [k for k, klass in enumerate(store.classes) if klass in about["classes"] and k]
+    as_asked = np.arange(256, dtype=np.uint8)
+    as_asked[[k for k in range(1, len(store.classes)) if k not in asked]] = 0
     differ = 0
     for record in store.records:
         given = label[record.first : record.range.stop]
@@ -95,7 +99,7 @@ def _annotation(store: Store, name: str, checks: list[str], problems: list[str],
             problems.append(f"{file}: {record.name} holds {given[wrong][0]}, which is no class; annotate again")
             return
         if record.truth:
-            truth = store.truth[record.first : record.range.stop]
+            truth = as_asked[store.truth[record.first : record.range.stop]]
             differ += int(((given != UNLABELLED) & (truth != UNLABELLED) & (given != truth)).sum())
     seeds = about.get("simulated") and about.get("strategy") != "box"
     if seeds and differ:

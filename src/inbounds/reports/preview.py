@@ -62,7 +62,8 @@ def preview(
 
 
 def _title(store: Store, name: str) -> str:
-    return "truth" if name == FULL else f"{name} ({store.about(name).get('strategy', '')})"
+    strategy = store.about(name).get("strategy", "")
+    return "truth" if name == FULL else name if strategy == name else f"{name} ({strategy})"
 
 
 def _fullest(store: Store, record: Record, names: Sequence[str]) -> int:
@@ -100,5 +101,7 @@ def _colours(label: np.ndarray) -> np.ndarray:
     overlay = np.zeros((*label.shape, 4))
     for value in np.unique(label):
         if value != UNLABELLED:
-            overlay[label == value] = (*to_rgb(PALETTE[int(value) % len(PALETTE)]), 0.3 if value == 0 else 0.75)
+            where = label == value
+            faint = value == 0 and where.mean() > 0.2  # a whole background would hide the scan
+            overlay[where] = (*to_rgb(PALETTE[int(value) % len(PALETTE)]), 0.3 if faint else 0.75)
     return overlay
