@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ SPACES = [PLANE, VOLUME]
 INDEX = [0, 1, 0, 1]
 
 STATISTICS = ["size", "size_mm", "fraction", "centroid", "spread", "moment", "mean_intensity", "variance_intensity"]
-PENALTIES = {"quadratic": inbounds.quadratic, "hinge": inbounds.hinge, "log_barrier": inbounds.log_barrier(5.0)}
+PENALTIES = {"quadratic": inbounds.quadratic, "hinge": inbounds.hinge, "log_barrier": inbounds.log_barrier(50.0)}
 BOUNDS = {
     "tags": Tags(),
     "common": Common(0.5, 2.0),
@@ -64,7 +65,7 @@ def measure(name: str, probs: Tensor, image: Tensor | None = None, scans: Scans 
     return measured(probs, **measured.inputs(image, scans))
 
 
-def constraint(name: str, space: tuple[int, ...], bounds: object, *args: object, **settings: object) -> Constraint:
+def constraint(name: str, space: tuple[int, ...], bounds: object, /, *args: object, **settings: object) -> Constraint:
     """A constraint on a named statistic, without the warning about tags that say nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -79,6 +80,12 @@ class Batch(NamedTuple):
 
 def batch(K: int, space: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Batch:
     """Four images of two scans: some labelled pixels, every fact; image 1 lacks a class, image 2 is little known."""
+    logits = 4 * random(4, K, *space, dtype=dtype)
+    return Batch(logits, *_known(K, space, dtype))
+
+
+@functools.cache
+def _known(K: int, space: tuple[int, ...], dtype: torch.dtype) -> tuple[Tensor, Annotation]:
     image = random(4, 2, *space, seed=1, dtype=dtype)
     label = torch.full((4, *space), UNLABELLED)
     label[0, 0], label[1, -1, :2] = K - 1, 0
@@ -92,4 +99,4 @@ def batch(K: int, space: tuple[int, ...], dtype: torch.dtype = torch.float32) ->
             facts[name] = measure(name, other, image)
             facts[name][2] = torch.nan
             scan_facts[name] = measure(name, other, image, scans)
-    return Batch(4 * random(4, K, *space, dtype=dtype), image, Annotation(label, facts, scan_facts, scans))
+    return image, Annotation(label, facts, scan_facts, scans)

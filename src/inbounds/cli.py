@@ -85,12 +85,16 @@ def run() -> None:
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(1)
+    except OSError as error:
+        typer.secho(f"Error: {error}; check the name, the permissions and the room on the disk", fg="red", err=True)
+        sys.exit(2)
 
 
-def _version(wanted: bool) -> None:
+def _version(wanted: bool) -> bool:
     if wanted:
         typer.echo(f"inbounds {inbounds.__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
@@ -327,6 +331,8 @@ def facts(
     ] = None,
 ) -> None:
     """Bring what people know into a store, or take it out: sizes, centres, presence, in the units of the scans."""
+    from inbounds.datasets.store import writing
+
     opened = _open(store)
     if sum(x is not None for x in (import_file, export_file, template)) != 1:
         raise BadInput("give one of --import, --export and --template")
@@ -337,7 +343,9 @@ def facts(
     assert target is not None
     if target.exists():
         raise BadInput(f"{target}: already exists; remove it or choose another name")
-    (opened.facts(name) if export_file else opened.empty_facts()).write(target)
+    table = opened.facts(name) if export_file else opened.empty_facts()
+    with writing(target):
+        table.write(target)
     typer.echo(f"{target}: written")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 from torch import Tensor
 
 from inbounds.regions.scans import Scans
@@ -26,7 +26,7 @@ class Annotation:
         label: Class of each pixel, 0 for background and `UNLABELLED` (255) where unknown. Any integer type.
         facts: What is known of each image, by name: `present` (1, 0), `size`, `centroid`, ... Each is `(B, K, M)`
             with a column for every class, background included. NaN means unknown. `cut` is 1 where part of the region
-            may lie outside the image, as after a shift: its lower bounds are then open.
+            may lie outside the image, as after a shift: lower bounds are then open, and all bounds on averages.
         scan_facts: The same of whole scans, `(S, K, M)`.
         scans: Which images are slices of the same scan. `None` when every image is a scan of its own.
 
@@ -37,9 +37,9 @@ class Annotation:
         2
     """
 
-    label: Int[Tensor, "B *space"]
-    facts: Mapping[str, Float[Tensor, "B K M"]] = field(default_factory=dict)
-    scan_facts: Mapping[str, Float[Tensor, "S K M"]] = field(default_factory=dict)
+    label: Integer[Tensor, "B *space"]
+    facts: Mapping[str, Float[Tensor, "B K _"]] = field(default_factory=dict)
+    scan_facts: Mapping[str, Float[Tensor, "S K _"]] = field(default_factory=dict)
     scans: Scans | None = None
 
     def __post_init__(self) -> None:

@@ -207,7 +207,7 @@ def _fact(where: str, row: Mapping[str, str], comma: bool, classes: tuple[str, .
     case = cases.get(row["case"])
     if case is None:
         raise BadInput(f"{where}: no case {row['case']!r}; {_near(row['case'], list(cases))}")
-    names = {name: value for value, name in enumerate(classes)} | {str(value): value for value in range(len(classes))}
+    names = {str(value): value for value in range(len(classes))} | {name: value for value, name in enumerate(classes)}
     if row["class"] not in names:
         raise BadInput(f"{where}: no class {row['class']!r}; {_near(row['class'], classes)}")
     present = row["present"].lower()

@@ -112,9 +112,15 @@ def _rows(side: Numbers | Tensor | None) -> Tensor | None:
     """Numbers as a tensor `()` or `(C, M)`; a flat list is one number per class."""
     if side is None:
         return None
-    tensor = torch.as_tensor(side, dtype=torch.float64)
-    if tensor.ndim > 2:
-        raise ValueError(f"give one number, one per class, or a row per class, not shape {tuple(tensor.shape)}")
+    wanted = "a bound must be one number, one per class, or a row per class"
+    try:
+        tensor = torch.as_tensor(side, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"{wanted}, not {side!r}") from None
+    if isinstance(side, bool):
+        raise ValueError(f"{wanted}, not {side!r}")
+    if tensor.ndim > 2 or tensor.numel() == 0:
+        raise ValueError(f"{wanted}, not shape {tuple(tensor.shape)}")
     return tensor.unsqueeze(-1) if tensor.ndim == 1 else tensor
 
 
@@ -195,6 +201,8 @@ class Common(_Range):
             raise ValueError(f"a range of {statistic.fact} cannot be fitted: there are facts on {sorted(facts)} only")
         values = facts[statistic.fact]
         classes = range(1, values.shape[1]) if classes is None else classes
+        if not classes or not all(0 <= k < values.shape[1] for k in classes):
+            raise ValueError(f"classes {list(classes)} are not among the {values.shape[1]} of the facts")
         lower, upper = [], []
         for k in classes:
             seen = values[:, k]

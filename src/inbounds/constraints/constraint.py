@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,9 +67,18 @@ class Constraint:
             raise ValueError(f"scope must be 'image' or 'volume', not {self.scope!r}")
         if isinstance(self.bounds, Tags) and self.statistic.presence is None:
             warnings.warn(f"tags say nothing about {self.statistic.fact}: this constraint never acts", stacklevel=3)
+        if isinstance(self.weight, Tensor) and self.weight.ndim:
+            raise ValueError(f"weight must be a number or a 0-d tensor, not of shape {tuple(self.weight.shape)}")
+        if not isinstance(self.weight, Tensor | int | float) or not math.isfinite(float(self.weight)):
+            raise ValueError(f"weight must be a finite number or a 0-d tensor, not {self.weight!r}")
         if self.classes is not None:
-            if not self.classes or len(set(self.classes)) != len(self.classes) or min(self.classes) < 0:
-                raise ValueError(f"classes must be different numbers of 0 or more, not {list(self.classes)}")
+            if (
+                isinstance(self.classes, int)
+                or not self.classes
+                or len(set(self.classes)) != len(self.classes)
+                or min(self.classes) < 0
+            ):
+                raise ValueError(f"classes must be different numbers of 0 or more, not {self.classes}")
             object.__setattr__(self, "classes", tuple(self.classes))
         if not self.name:
             object.__setattr__(self, "name", self.statistic.fact)
@@ -142,9 +152,11 @@ class Constraint:
         )
         interval = self.bounds.interval(knowledge)
         if "cut" in knowledge.facts:
-            # Part of the region may lie outside the image: only upper bounds still hold.
-            lower = torch.where(knowledge.get("cut") == 1, -torch.inf, interval.lower)
-            interval = Interval(lower, interval.upper, trusted=True)
+            # Part of the region may lie outside the image: it can only be smaller, and its average may be any.
+            cut = knowledge.get("cut") == 1
+            lower = torch.where(cut, -torch.inf, interval.lower)
+            upper = interval.upper if presence is not None else torch.where(cut, torch.inf, interval.upper)
+            interval = Interval(lower, upper, trusted=True)
         for side in (interval.lower, interval.upper):
             if side.ndim > 3 or any(
                 n not in (1, m) for n, m in zip(side.shape[::-1], values.shape[::-1], strict=False)
@@ -166,7 +178,7 @@ class Constraint:
         facts = dict(annotation.facts)
         if self.scope == "volume":
             facts = dict(annotation.scan_facts)
-            own = self.statistic.fact
+            own = getattr(self.bounds, "fact", None) or self.statistic.fact
             if own not in facts and own in annotation.facts and self.statistic.presence is not None:
                 facts[own] = total(annotation.facts[own], annotation.scans)
         for name, fact in facts.items():

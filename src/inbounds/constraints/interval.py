@@ -34,8 +34,8 @@ class Interval:
     upper: Float[Tensor, "*#bounds"]
 
     def __init__(self, lower: Tensor | Numbers | None, upper: Tensor | Numbers | None, trusted: bool = False) -> None:
-        low = _tensor(lower, -torch.inf, upper, "lower")
-        high = _tensor(upper, torch.inf, lower, "upper")
+        low = _tensor(-torch.inf if lower is None else lower, upper, "lower")
+        high = _tensor(torch.inf if upper is None else upper, lower, "upper")
         try:
             shape = torch.broadcast_shapes(low.shape, high.shape)
         except RuntimeError:
@@ -50,17 +50,17 @@ class Interval:
             _look(low.expand(shape), high.expand(shape))
 
 
-def _tensor(side: Tensor | Numbers | None, default: float, other: object, name: str) -> Tensor:
-    if side is None:
-        like = other if isinstance(other, Tensor) else torch.empty(())
-        return torch.full((), default, dtype=like.dtype, device=like.device)
+def _tensor(side: Tensor | Numbers, other: object, name: str) -> Tensor:
+    """One side as a floating-point tensor; numbers take the type and device of the other side, if that has one."""
+    like = other if isinstance(other, Tensor) else torch.empty(())
+    dtype = like.dtype if like.is_floating_point() else torch.get_default_dtype()
     try:
-        tensor = torch.as_tensor(side)
+        tensor = side if isinstance(side, Tensor) else torch.as_tensor(side, dtype=dtype, device=like.device)
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(f"{name} must be a number, nested lists of numbers or a tensor, not {side!r}") from None
-    if tensor.dtype == torch.bool or tensor.is_complex():
-        raise ValueError(f"{name} must hold real numbers, not {tensor.dtype}")
-    return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
+    if tensor.dtype == torch.bool or tensor.is_complex() or isinstance(side, bool):
+        raise ValueError(f"{name} must hold real numbers, not {torch.bool if isinstance(side, bool) else tensor.dtype}")
+    return tensor if tensor.is_floating_point() else tensor.to(dtype)
 
 
 def _look(lower: Tensor, upper: Tensor) -> None:

@@ -45,7 +45,9 @@ class LogBarrier:
     def __call__(self, violation: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
         """Price a signed violation."""
         t = self.t
-        edge = -1 / (t * t)
+        # For an extreme t, 1 / t^2 is 0 in float32, and its logarithm infinite.
+        tiny = torch.finfo(violation.dtype).tiny
+        edge = -(1 / t / t).clamp(min=tiny) if isinstance(t, Tensor) else -max(1 / t / t, tiny)
         # Each piece sees only arguments of its own side: the other side's gradient would be 0 * inf = NaN.
         inside = -torch.log(-violation.clamp(max=edge)) / t
         log_t = torch.log(t) if isinstance(t, Tensor) else math.log(t)
@@ -60,6 +62,9 @@ def log_barrier(t: float | Tensor) -> LogBarrier:
     is convex and continuously differentiable, pushes away from the bounds already inside the interval, and approaches a
     hard constraint as `t` grows. It can be negative well inside the interval.
 
+    `t` belongs to the unit of the statistic: the extension begins `1 / t^2` before a bound, so choose it such that this
+    is small against the width of the interval. Otherwise the two sides pull against each other.
+
     Args:
         t: Its sharpness: a positive number, or a 0-d tensor that a schedule changes in place (`t.mul_(1.1)`).
 
@@ -67,11 +72,8 @@ def log_barrier(t: float | Tensor) -> LogBarrier:
         >>> log_barrier(1.0)(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([-0., 1., 2.])
     """
-    if isinstance(t, Tensor):
-        if t.ndim or not t.is_floating_point():
-            raise ValueError(
-                f"t must be a number or a 0-d floating-point tensor, not {t.dtype} of shape {tuple(t.shape)}"
-            )
-    elif not (math.isfinite(t) and t > 0):
+    if isinstance(t, Tensor) and (t.ndim or not t.is_floating_point()):
+        raise ValueError(f"t must be a number or a 0-d floating-point tensor, not {t.dtype} of shape {tuple(t.shape)}")
+    if not (math.isfinite(float(t)) and t > 0):
         raise ValueError(f"t must be positive and finite, not {t}")
     return LogBarrier(t)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from inbounds.datasets.source import Source, from_files
+from inbounds.datasets.source import Source, beside, by_name, from_files
 from inbounds.errors import BadInput
 
 NAME = "acdc"
@@ -32,37 +32,33 @@ def wanted(name: str) -> bool:
 
 def sources(root: Path, *, reference: bool = True) -> list[Source]:
     """All scans below a folder, in the order of their names."""
-    frames = sorted(file for file in root.rglob("*") if _FRAME.match(file.name) and not file.name.startswith("."))
+    frames = by_name(sorted((f for f in root.rglob("*.nii*") if _FRAME.match(f.name)), key=lambda file: file.name))
     if not frames:
         raise BadInput(
             f"{root}: no file named like patient001_frame01.nii.gz; give the folder or zip of the ACDC training set"
         )
-    orphans = [mask for mask in root.rglob("*_gt.nii*") if not _scan_of(mask).exists()]
-    if orphans:
-        raise BadInput(f"{orphans[0]}: a mask without its scan {_scan_of(orphans[0]).name}; download the archive again")
-    return [_source(file, reference) for file in frames]
-
-
-def _scan_of(mask: Path) -> Path:
-    return mask.with_name(mask.name.replace("_gt.nii", ".nii"))
+    for mask in sorted(root.rglob("patient*_gt.nii*")):
+        scan = mask.name[: mask.name.index("_gt.nii")]
+        if scan not in frames:
+            raise BadInput(f"{mask}: a mask without its scan {scan}.nii.gz; download the archive again")
+    return [_source(file, reference) for file in frames.values()]
 
 
 def _source(file: Path, reference: bool) -> Source:
     found = _FRAME.match(file.name)
     assert found
-    patient, frame, packed = found[1], found[2], found[3] or ""
+    patient, frame = found[1], found[2]
     stem = f"{patient}_frame{frame}"
-    mask = file.with_name(f"{stem}_gt.nii{packed}")
-    scribble = file.with_name(f"{stem}_scribble.nii{packed}")
+    scribble = beside(file, f"{stem}_scribble")
     info = _info(file.with_name("Info.cfg"))
     phase = {info.get("ED"): "ED", info.get("ES"): "ES"}.get(str(int(frame)), "")
     return from_files(
         (file,),
-        mask if mask.exists() else None,
+        beside(file, f"{stem}_gt"),
         name=stem,
         patient=patient,
         classes=len(CLASSES),
-        weak={"scribble": (scribble, UNLABELLED_SCRIBBLE)} if scribble.exists() else None,
+        weak={"scribble": (scribble, UNLABELLED_SCRIBBLE)} if scribble else None,
         split=reference_split(patient) if reference else "",
         phase=phase,
         group=info.get("Group", ""),

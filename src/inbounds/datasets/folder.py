@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from inbounds.datasets.formats.dicom import is_dicom
-from inbounds.datasets.scan import is_scan, read_labels, stem
-from inbounds.datasets.source import Source, from_files
+from inbounds.datasets.scan import is_scan, read_labels
+from inbounds.datasets.source import Source, by_name, from_files
 from inbounds.errors import BadInput
 
 _CHANNEL = re.compile(r"(.+)_(\d{4})$")
@@ -94,6 +94,11 @@ def sources(
     values = dict(zip(sorted(layout.classes), range(len(layout.classes)), strict=True)) if layout.classes else None
     if classes and values and len(classes) != len(values):
         raise BadInput(f"{root}: {len(classes)} class names given, but dataset.json has {len(values)}")
+    if len(names) < 2 or not all(names) or len(set(names)) < len(names):
+        raise BadInput(
+            f"{root}: the classes {', '.join(names)!r} cannot be used; name the background first, then at least one "
+            "class, each differently"
+        )
     found = []
     for name, files in layout.images.items():
         labels = layout.labels.get(name)
@@ -128,17 +133,7 @@ def _scans(folder: Path) -> dict[str, Path]:
     files = sorted(folder.iterdir())
     if any(is_dicom(file) for file in files if file.is_file()):
         return {folder.name: folder}
-    found: dict[str, Path] = {}
-    for file in files:
-        if not is_scan(file):
-            continue
-        name = stem(file)
-        if name in found:
-            raise BadInput(
-                f"{file}: {found[name].name} is there as well; two scans of the same name cannot be told apart"
-            )
-        found[name] = file
-    return found
+    return by_name(file for file in files if is_scan(file))
 
 
 def _single(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
@@ -179,14 +174,18 @@ def _class_names(file: Path, described: dict[str, Any]) -> tuple[dict[int, str],
             if isinstance(value, list):
                 raise BadInput(f"{file}: region-based labels ({key}: {value}) are not supported; list plain values")
             number, name = (int(key), str(value)) if str(key).lstrip("-").isdigit() else (int(value), str(key))
+            if number in classes:
+                raise BadInput(f"{file}: both {classes[number]!r} and {name!r} have the value {number}; correct one")
             classes[number] = name
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"{file}: 'labels' must map names to values ({error})") from None
+        raise BadInput(f"{file}: 'labels' must map names to values ({error}); correct it") from None
     ignore = next((value for value, name in classes.items() if name == "ignore"), None)
     if ignore is not None:
         del classes[ignore]
+    if classes and min(classes) != 0:
+        raise BadInput(f"{file}: the lowest value in 'labels' is {min(classes)}; it must be 0, the background")
     return classes, ignore
 
 
@@ -196,10 +195,8 @@ def _seen(layout: Layout, ignore: int | None) -> tuple[str, ...]:
     for file in layout.labels.values():
         values = [int(value) for value in np.unique(read_labels(file).array) if int(value) != ignore]
         highest = max(highest, *values) if values else highest
-    if highest > 250:
-        raise BadInput(
-            f"label values up to {highest} were found: name the classes, or say which value means unlabelled"
-        )
+        if highest > 250:
+            raise BadInput(f"{file}: a label value of {highest}; name the classes, or say which value means unlabelled")
     return ("background", *(f"class{value}" for value in range(1, highest + 1)))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from inbounds.datasets.store import Store, aside
+from inbounds.datasets.store import Store, aside, file_aside
 from inbounds.datasets.verify import verify
 from inbounds.errors import BadInput
 
@@ -26,29 +26,22 @@ def pack(store: Store, file: Path, track: Track = iter) -> None:
         raise BadInput(f"{file}: already exists; remove it or choose another name")
     files = [f for f in sorted(store.path.rglob("*")) if f.is_file() and not _hidden(f.relative_to(store.path))]
     pieces = [(number, start) for number, f in enumerate(files) for start in range(0, max(f.stat().st_size, 1), PIECE)]
-    part = file.with_name(f".{file.name}.partial")
-    try:
-        with tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as tar:
-            packer: lzma.LZMACompressor | None = None
-            packed = bytearray()
-            for at in track(range(len(pieces))):
-                number, start = pieces[at]
-                source = files[number]
-                packer = packer or lzma.LZMACompressor(format=lzma.FORMAT_XZ, filters=_filters(source, store))
-                with source.open("rb") as stream:
-                    stream.seek(start)
-                    packed += packer.compress(stream.read(PIECE))
-                if at + 1 == len(pieces) or pieces[at + 1][0] != number:
-                    packed += packer.flush()
-                    member = tarfile.TarInfo(f"{source.relative_to(store.path).as_posix()}.xz")
-                    member.size, member.mode = len(packed), 0o644
-                    tar.addfile(member, io.BytesIO(packed))
-                    packer, packed = None, bytearray()
-        part.replace(file)
-    except OSError as error:
-        raise BadInput(f"{file}: could not be written ({error.strerror or error}); nothing was left behind") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with file_aside(file) as part, tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as tar:
+        packer: lzma.LZMACompressor | None = None
+        packed = bytearray()
+        for at in track(range(len(pieces))):
+            number, start = pieces[at]
+            source = files[number]
+            packer = packer or lzma.LZMACompressor(format=lzma.FORMAT_XZ, filters=_filters(source, store))
+            with source.open("rb") as stream:
+                stream.seek(start)
+                packed += packer.compress(stream.read(PIECE))
+            if at + 1 == len(pieces) or pieces[at + 1][0] != number:
+                packed += packer.flush()
+                member = tarfile.TarInfo(f"{source.relative_to(store.path).as_posix()}.xz")
+                member.size, member.mode = len(packed), 0o644
+                tar.addfile(member, io.BytesIO(packed))
+                packer, packed = None, bytearray()
 
 
 def _hidden(path: Path) -> bool:

@@ -96,17 +96,16 @@ def normalise(
 
     Returns the image and the original values of black and white (of the first channel).
     """
-    image = image.astype(np.float32)
     ends = np.empty((len(image), 2))
-    for channel, voxels in enumerate(image):
+    scaled = np.empty(image.shape, dtype=np.float32)
+    for channel, measured in enumerate(image):
+        voxels = measured.astype(np.float64)  # in float32, a small range far from zero would be lost
         low, high = np.percentile(voxels, (0.1, 99.9))
         if high <= low:
             low, high = float(voxels.min()), float(voxels.max())
         ends[channel] = low, high
-        voxels -= low
-        voxels /= high - low
-        np.clip(voxels, 0, 1, out=voxels)
-    return image, (float(ends[0, 0]), float(ends[0, 1]))
+        scaled[channel] = np.clip((voxels - low) / (high - low), 0, 1)
+    return scaled, (float(ends[0, 0]), float(ends[0, 1]))
 
 
 def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = iter) -> Report:

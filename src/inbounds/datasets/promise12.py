@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from inbounds.datasets.source import Source, from_files
+from inbounds.datasets.source import Source, by_name, from_files
 from inbounds.errors import BadInput
 
 NAME = "promise12"
@@ -26,7 +26,7 @@ def wanted(name: str) -> bool:
 
 def sources(root: Path, *, reference: bool = True) -> list[Source]:
     """All cases below a folder, in the order of their names."""
-    scans = sorted((file for file in root.rglob("Case*.mh*") if _CASE.match(file.name)), key=lambda file: file.name)
+    scans = by_name(sorted((f for f in root.rglob("Case*.mh*") if _CASE.match(f.name)), key=lambda file: file.name))
     if not scans:
         raise BadInput(
             f"{root}: no file named like Case00.mhd; give the folder with the unpacked archives, or with the zips"
@@ -37,8 +37,7 @@ def sources(root: Path, *, reference: bool = True) -> list[Source]:
     if orphans:
         raise BadInput(f"{orphans[0]}: a mask without its scan; download the archives again")
     found = []
-    for file in scans:
-        case = file.name[: file.name.index(".")]
+    for case, file in scans.items():
         mask = file.with_name(f"{case}_segmentation{file.suffix}")
         found.append(
             from_files(

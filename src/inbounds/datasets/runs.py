@@ -34,8 +34,8 @@ class Labels:
     def __init__(self, file: Path, shape: tuple[int, int, int]) -> None:
         self.file, self.shape = file, shape
         try:
-            runs: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+            runs: np.ndarray = np.lib.format.open_memmap(file, mode="r")
+        except Exception as error:  # a damaged header makes NumPy raise token, syntax and type errors too
             raise BadInput(f"{file}: cannot be read ({error}); make it again") from None
         if runs.dtype != RUN or runs.ndim != 1:
             raise BadInput(f"{file}: not a file of label runs; make it again")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,8 +11,11 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.datasets.scan import header, read, read_labels, same_geometry
+from inbounds.datasets.scan import Scan, header, read, read_labels, same_geometry, stem
 from inbounds.errors import BadInput
+
+BRIGHTEST = 1e30
+"""Far beyond any scanner, and far enough from the end of the numbers to reckon with."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,28 @@ def from_files(
     return Source(name, patient, load, split, phase, group, tuple(weak), truth=labels is not None)
 
 
+def by_name(files: Iterable[Path]) -> dict[str, Path]:
+    """Scans by their names; two of the same name are refused, wherever they lie."""
+    found: dict[str, Path] = {}
+    for file in files:
+        name = stem(file)
+        if name in found:
+            raise BadInput(
+                f"{file}: the scan {found[name]} has the same name: is a patient there twice? Remove or rename one"
+            )
+        found[name] = file
+    return found
+
+
+def beside(scan: Path, name: str) -> Path | None:
+    """The NIfTI file of this name in the scan's folder, packed or not."""
+    return next((f for end in (".nii.gz", ".nii") if (f := scan.with_name(name + end)).is_file()), None)
+
+
 def _load(
     images: tuple[Path, ...], labels: Path | None, weak: Mapping[str, tuple[Path, int]], values: Mapping[int, int]
 ) -> Loaded:
-    scans = [read(file) for file in images]
+    scans = [_image(file) for file in images]
     notes = [note for scan in scans for note in scan.notes]
     truth = None
     if labels is not None:
@@ -116,6 +137,14 @@ def _load(
     return Loaded(np.stack([scan.array for scan in scans]), scans[0].spacing, truth, given, tuple(notes))
 
 
+def _image(file: Path) -> Scan:
+    scan = read(file)
+    peak = max(abs(float(scan.array.min())), abs(float(scan.array.max())))
+    if peak > BRIGHTEST:
+        raise BadInput(f"{file}: voxels reach {peak:.3g}, which is no brightness; check the header's slope, or rescale")
+    return scan
+
+
 def _classes(file: Path, array: np.ndarray, values: Mapping[int, int]) -> UInt8[np.ndarray, "slices rows columns"]:
     """Label values as classes; a value that stands for none is refused."""
     found = np.unique(array)
@@ -126,8 +155,6 @@ def _classes(file: Path, array: np.ndarray, values: Mapping[int, int]) -> UInt8[
             f"{file}: label value {unknown[0]} at (slice, row, column) {at} stands for no class; known are "
             f"{', '.join(str(value) for value in values)}. Name the classes, or say which value means unlabelled"
         )
-    table = np.zeros(int(found.max()) + 1, dtype=np.uint8)
-    for value in found:
-        table[int(value)] = values[int(value)]
-    mapped: np.ndarray = table[array]
+    classes = np.array([values[int(value)] for value in found], dtype=np.uint8)
+    mapped: np.ndarray = classes[np.searchsorted(found, array)]
     return mapped

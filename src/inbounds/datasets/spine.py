@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from inbounds.datasets.fit import Fit
-from inbounds.datasets.source import Source, from_files
+from inbounds.datasets.source import Source, beside, by_name, from_files
 from inbounds.errors import BadInput
 
 NAME = "spine"
@@ -36,21 +36,18 @@ def wanted(name: str) -> bool:
 
 def sources(root: Path, *, reference: bool = True) -> list[Source]:
     """All scans below a folder; the last five of them validate."""
-    files = sorted((file for file in root.rglob("Img_*.nii*") if _IMAGE.match(file.name)), key=lambda file: file.name)
+    files = by_name(sorted((f for f in root.rglob("Img_*.nii*") if _IMAGE.match(f.name)), key=lambda file: file.name))
     if not files:
         raise BadInput(f"{root}: no file named like Img_01.nii; give the folder or zip of Zenodo record 22304")
-    images = {match[1] for file in files if (match := _IMAGE.match(file.name))}
-    for mask in root.rglob("Img_*_Labels.nii*"):
-        if mask.name.split("_")[1] not in images:
+    for mask in sorted(root.rglob("Img_*_Labels.nii*")):
+        if mask.name[: mask.name.index("_Labels")] not in files:
             raise BadInput(f"{mask}: a mask without its scan; download the archive again")
     found = []
-    for file in files:
-        stem = file.name[: file.name.index(".")]
-        mask = file.with_name(file.name.replace(".nii", "_Labels.nii"))
+    for stem, file in files.items():
         found.append(
             from_files(
                 (file,),
-                mask if mask.exists() else None,
+                beside(file, f"{stem}_Labels"),
                 name=stem,
                 patient=stem,
                 classes=len(CLASSES),

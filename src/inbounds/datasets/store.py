@@ -174,8 +174,9 @@ class Store:
             raise BadInput(f"{self.path}: no annotation {name!r}; {_known(name, self.annotations)}")
         try:
             about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise BadInput(f"{file}: damaged ({error}); annotate again under another name") from None
+            list(about["classes"]), dict(about["checksums"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInput(f"{file}: damaged ({error!r}); annotate again under another name") from None
         return about
 
     def facts(self, name: str) -> Facts:
@@ -200,7 +201,9 @@ class Store:
         if name in self.fact_names:
             raise BadInput(f"{self.path}: there are facts called {name!r} already; remove them or choose another name")
         facts = Facts.read(file, self.classes, self.cases)
-        facts.write(self.path / "facts" / f"{name}.csv")
+        target = self.path / "facts" / f"{name}.csv"
+        with writing(target):
+            facts.write(target)
         return facts
 
     def empty_facts(self) -> Facts:
@@ -246,27 +249,51 @@ def aside(path: Path) -> Iterator[Path]:
 
     What a killed process left behind under the temporary name is removed by the next one.
     """
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise BadInput(f"{path}: already exists; remove it or choose another name")
-    partial = path.with_name(f".{path.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
-        yield partial
-        for file in sorted(partial.rglob("*")):
-            if file.is_file():
-                with file.open("rb") as stream:
-                    os.fsync(stream.fileno())
-        if path.exists():
-            path.rmdir()
-        partial.rename(path)
-    except BaseException as error:
+    with writing(path):
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise BadInput(f"{path}: already exists; remove it or choose another name")
+        if not path.name:
+            raise BadInput(f"{path}: the folder one is in cannot be made anew; choose another name")
+        partial = path.with_name(f".{path.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
-        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
-            raise BadInput(
-                f"{path}: could not be written ({error.strerror or error}); nothing was left behind"
-            ) from error
-        raise
+        try:
+            partial.mkdir(parents=True)
+            yield partial
+            for file in sorted(partial.rglob("*")):
+                if file.is_file():
+                    with file.open("rb") as stream:
+                        os.fsync(stream.fileno())
+            if path.exists():
+                path.rmdir()
+            partial.rename(path)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def file_aside(path: Path) -> Iterator[Path]:
+    """A file to write that becomes `path` when all went well, and vanishes otherwise."""
+    part = path.with_name(f".{path.name}.partial")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield part
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Tell of a full disk or a forbidden place in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(
+            f"{path}: could not be written ({error.strerror or error}), and nothing was left behind; make room on the "
+            "disk or choose another place"
+        ) from error
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

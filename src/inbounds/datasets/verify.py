@@ -83,6 +83,9 @@ def _arrays(store: Store, checks: list[str], problems: list[str]) -> None:
 def _annotation(store: Store, name: str, checks: list[str], problems: list[str], disagreements: dict[str, int]) -> None:
     about = store.about(name)
     file = store.path / "annotations" / name / "labels.npy"
+    if not file.is_file():
+        problems.append(f"{file}: missing; annotate again under another name")
+        return
     if about.get("checksums", {}).get("labels.npy") != checksum(file):
         problems.append(f"{file}: its checksum differs from annotation.json; annotate again under another name")
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 from torch import Tensor
 
 from inbounds.annotations import UNLABELLED
@@ -14,7 +14,7 @@ from inbounds.regions.statistic import wide
 
 def cross_entropy(
     log_probs: Float[Tensor, "B K *space"],
-    label: Int[Tensor, "B *space"],
+    label: Integer[Tensor, "B *space"],
     *,
     mean: Literal["images", "pixels"] = "images",
 ) -> Float[Tensor, ""]:
@@ -38,7 +38,12 @@ def cross_entropy(
             f"log-probabilities (B, K, *space) and labels (B, *space) do not fit: {tuple(log_probs.shape)} and "
             f"{tuple(label.shape)}"
         )
-    if not log_probs.is_floating_point() or label.is_floating_point() or label.dtype == torch.bool:
+    if (
+        not log_probs.is_floating_point()
+        or label.is_floating_point()
+        or label.is_complex()
+        or label.dtype == torch.bool
+    ):
         raise ValueError(
             f"log-probabilities must be floating-point and labels of an integer type, not {log_probs.dtype} and "
             f"{label.dtype}"

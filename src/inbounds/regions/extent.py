@@ -16,9 +16,13 @@ def _pixel(probs: Tensor, spacing: Sequence[float] | None) -> float:
     """What one pixel measures: 1, or its area or volume in the units of the spacing."""
     if spacing is None:
         return 1.0
-    if len(spacing) != probs.ndim - 2:
-        raise ValueError(f"spacing {tuple(spacing)} does not fit images of {probs.ndim - 2} dimensions")
-    return math.prod(float(step) for step in spacing)
+    dimensions = probs.ndim - 2
+    if len(spacing) not in (dimensions, dimensions + 1) or not min(spacing) > 0:
+        raise ValueError(
+            f"spacing {tuple(spacing)} does not fit images of {dimensions} dimensions: it must be one positive number "
+            "per axis, and may have one more in front, the distance between slices"
+        )
+    return math.prod([float(step) for step in spacing])
 
 
 def _scale(probs: Tensor, spacing: Sequence[float] | None = None, *, scans: Scans | None = None) -> float:  # noqa: ARG001
@@ -39,8 +43,9 @@ def size(
 ) -> Float[Tensor, "N K 1"]:
     """The number of pixels or voxels in each soft region, `V_S = sum_p S_p` (Eq. "Constrained-CNN").
 
-    With a `spacing` in mm (one number per axis) the size is in mm2 or mm3. With `scans` the sizes of a scan's
-    slices are added up. An empty region measures 0; the gradient is 1 (times a pixel) everywhere.
+    With a `spacing` in mm (one number per axis) the size is in mm2 or mm3; for slices, a third number in front, the
+    distance between them, makes it mm3. With `scans` the sizes of a scan's slices are added up. An empty region
+    measures 0; the gradient is 1 (times a pixel) everywhere.
 
     Natural scale: the number of pixels of one image (the authors' code divides by it, the paper's text does not),
     times the squared size of a pixel, so that a weight means the same in pixels and in mm.

@@ -23,17 +23,23 @@ def share(
     return (numerator + missing * whole) / (mass + missing)
 
 
-def _potential(probs: Tensor, potential: Tensor) -> Float[Tensor, "B M *space"]:
-    space = probs.shape[2:]
-    if potential.ndim == probs.ndim - 1:
-        potential = potential.unsqueeze(0)
-    if potential.ndim != probs.ndim or potential.shape[2:] != space or potential.shape[0] not in (1, probs.shape[0]):
+def _potential(probs: Tensor, potential: Tensor, *, shared: bool = False) -> Float[Tensor, "B M *space"]:
+    """The potential of each image; `shared` allows one without a batch axis, the same for all."""
+    batch, space = probs.shape[0], probs.shape[2:]
+    if shared and potential.ndim == probs.ndim - 1:
+        potential = potential.unsqueeze(0).expand(batch, *potential.shape)
+    if (
+        potential.ndim != probs.ndim
+        or potential.shape[0] != batch
+        or potential.shape[2:] != space
+        or not potential.shape[1]
+    ):
         raise ValueError(
             f"an image or potential of shape {tuple(potential.shape)} does not fit probabilities of shape "
-            f"{tuple(probs.shape)}: it must be (M, *space) or (B, M, *space) with B={probs.shape[0]} and "
+            f"{tuple(probs.shape)}: it must be {'(M, *space) or ' if shared else ''}(B, M, *space) with B={batch} and "
             f"space={tuple(space)}"
         )
-    return potential.to(wide(probs.dtype)).expand(probs.shape[0], *potential.shape[1:])
+    return potential.to(wide(probs.dtype))
 
 
 def _whole(
@@ -58,8 +64,14 @@ def _sums(
 
 
 def _fraction_scale(probs: Tensor, potential: Tensor, *, scans: Scans | None = None) -> Tensor:
-    _, variance = _whole(_potential(probs, potential), scans)
-    return torch.where(variance > 0, variance, 1)
+    return _scale(_potential(probs, potential, shared=True), scans)
+
+
+def _scale(potential: Float[Tensor, "B M *space"], scans: Scans | None) -> Float[Tensor, "N 1 M"]:
+    """The variance over the image, or 1 where it is nothing but rounding."""
+    mean, variance = _whole(potential, scans)
+    rounding = 16 * torch.finfo(potential.dtype).eps * mean
+    return torch.where(variance > rounding.square(), variance, 1)
 
 
 @statistic(scale=_fraction_scale)
@@ -83,13 +95,18 @@ def fraction(
         >>> fraction(torch.tensor([[[[1.0, 1.0, 0.0]]]]), torch.tensor([[[2.0, 4.0, 9.0]]]))
         tensor([[[3.]]])
     """
-    potential = _potential(probs, potential)
+    return _average(probs, _potential(probs, potential, shared=True), scans)
+
+
+def _average(
+    probs: Float[Tensor, "B K *space"], potential: Float[Tensor, "B M *space"], scans: Scans | None
+) -> Float[Tensor, "N K M"]:
     mean, _ = _whole(potential, scans)
     return share(_sums(probs, potential.unsqueeze(1), scans), size(probs, scans=scans), mean)
 
 
 def _intensity_scale(probs: Tensor, image: Tensor, *, scans: Scans | None = None) -> Tensor:
-    return _fraction_scale(probs, image, scans=scans)
+    return _scale(_potential(probs, image), scans)
 
 
 @statistic(scale=_intensity_scale)
@@ -104,11 +121,11 @@ def mean_intensity(
         >>> mean_intensity(torch.tensor([[[[1.0, 1.0, 0.0]]]]), torch.tensor([[[[2.0, 4.0, 9.0]]]]))
         tensor([[[3.]]])
     """
-    return fraction(probs, image, scans=scans)
+    return _average(probs, _potential(probs, image), scans)
 
 
 def _variance_scale(probs: Tensor, image: Tensor, *, scans: Scans | None = None) -> Tensor:
-    return _fraction_scale(probs, image, scans=scans).square()
+    return _scale(_potential(probs, image), scans).square()
 
 
 @statistic(scale=_variance_scale)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Integer, Shaped
 from torch import Tensor
 
 
@@ -24,14 +24,14 @@ class Scans:
         Scans(index=tensor([0, 0, 1]), count=2)
     """
 
-    index: Int[Tensor, " B"]
+    index: Integer[Tensor, " B"]
     count: int
 
     def __post_init__(self) -> None:
-        if self.index.ndim != 1 or self.index.is_floating_point():
+        kind = self.index.dtype
+        if self.index.ndim != 1 or kind.is_floating_point or kind.is_complex or kind == torch.bool:
             raise ValueError(
-                f"the scan index must be an integer tensor (B,), not {self.index.dtype} of shape "
-                f"{tuple(self.index.shape)}"
+                f"the scan index must be an integer tensor (B,), not {kind} of shape {tuple(self.index.shape)}"
             )
         if self.count < 1:
             raise ValueError(f"a batch holds at least one scan, not {self.count}")
@@ -56,7 +56,7 @@ class Scans:
 
     def each(self, x: Shaped[Tensor, "S ..."]) -> Shaped[Tensor, "B ..."]:
         """Give every slice the value of its scan."""
-        return x[self.index]
+        return x[self.index.long()]  # an 8-bit index would be taken for a mask
 
     def to(self, device: torch.device | str) -> Scans:
         """The same on another device."""

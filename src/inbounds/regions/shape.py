@@ -94,14 +94,14 @@ def _moment_scale(probs: Tensor, order: int | tuple[int, ...], *, scans: Scans |
 
 def exponents(order: int | tuple[int, ...], dimensions: int) -> list[tuple[int, ...]]:
     """One exponent per axis: those given, or all that add up to `order`, the first axis falling first."""
-    if isinstance(order, int):
+    if isinstance(order, int) and order >= 0:
         every = product(range(order, -1, -1), repeat=dimensions)
-        chosen = [powers for powers in every if sum(powers) == order]
-    else:
-        chosen = [tuple(order)]
-    if any(len(powers) != dimensions or min(powers) < 0 for powers in chosen) or not chosen:
-        raise ValueError(f"order {order!r} does not fit images of {dimensions} dimensions: give one exponent per axis")
-    return chosen
+        return [powers for powers in every if sum(powers) == order]
+    if isinstance(order, tuple) and len(order) == dimensions and all(isinstance(n, int) and n >= 0 for n in order):
+        return [order]
+    raise ValueError(
+        f"order {order!r} does not fit images of {dimensions} dimensions: give one exponent per axis, or a whole number"
+    )
 
 
 @statistic(scale=_moment_scale)
@@ -112,7 +112,8 @@ def moment(
 
     For exponents `(p, q)`: `sum (row - r)^p (column - c)^q S / V^(1 + (p + q) / 2)`, with `V` the size and `(r, c)` the
     centroid; in 3-D three exponents and `(p + q + s) / 3`. An order given as a number stands for all exponents that
-    add up to it, one component each: order 2 in 2-D is (2, 0), (1, 1), (0, 2).
+    add up to it, one component each: order 2 in 2-D is (2, 0), (1, 1), (0, 2). Over the slices of a scan moments are
+    in-plane, and change with the number of slices.
 
     Empty region: 0. A region of less than one pixel is divided by one pixel. Natural scale: 1, as moments have no unit.
 

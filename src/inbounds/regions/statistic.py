@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -74,11 +75,23 @@ class Statistic(Generic[P]):
             presence=self.presence and functools.partial(self.presence, **settings),
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by name, like the function that it stands for; with its settings, if it has any."""
+        function: Any = self.function
+        settings = function.keywords if isinstance(function, functools.partial) else {}
+        plain = getattr(function, "func", function)
+        return _named, (plain.__module__, plain.__qualname__, settings)
+
     def inputs(self, image: Tensor | None, scans: Scans | None) -> dict[str, Any]:
         """The arguments beside the probabilities, for callers that treat all statistics alike."""
         if self.needs_image and image is None:
             raise ValueError(f"{self.fact} is measured on the image: pass it too")
         return {"scans": scans} | ({"image": image} if self.needs_image else {})
+
+
+def _named(module: str, name: str, settings: dict[str, Any]) -> Statistic[...]:
+    found: Statistic[...] = getattr(importlib.import_module(module), name)
+    return found.using(**settings) if settings else found
 
 
 def _one(*_: Any, **__: Any) -> float:

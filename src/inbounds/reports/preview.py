@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.datasets.store import FULL, Record, Store
+from inbounds.datasets.store import FULL, Record, Store, file_aside
+from inbounds.errors import BadInput
 
 PALETTE = ("#c0392b", "#2a9d8f", "#e9a23b", "#4f7cff", "#b565d9", "#7fb800", "#00a6d6", "#f26ca7")
 """Background first. Classes beyond the last share colours in turn."""
+
+FORMATS = ("png", "pdf", "svg", "jpg")
 
 
 def preview(
@@ -29,6 +32,9 @@ def preview(
     import matplotlib.pyplot as plt
     from matplotlib.patches import Patch
 
+    kind = file.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise BadInput(f"{file}: pictures end in {', '.join(FORMATS)}, such as {file.stem}.png; choose one of these")
     names = list(annotations) or sorted(store.annotations, key=lambda name: (name != FULL, name))
     chosen = [store.records[n] for n in np.unique(np.linspace(0, len(store.records) - 1, scans).round().astype(int))]
     figure, axes = plt.subplots(
@@ -56,9 +62,11 @@ def preview(
     shown = classes or range(1, len(store.classes))
     keys = [Patch(color=PALETTE[k % len(PALETTE)], label=store.classes[k]) for k in (0, *shown)]
     figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), frameon=False, fontsize=9)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)
+    try:
+        with file_aside(file) as part:
+            figure.savefig(part, dpi=150, format=kind)
+    finally:
+        plt.close(figure)
 
 
 def _title(store: Store, name: str) -> str:

@@ -48,6 +48,8 @@ class Supervision:
     constraints: Sequence[Constraint] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.constraints, Sequence) or not all(isinstance(c, Constraint) for c in self.constraints):
+            raise ValueError(f"constraints must be a list of Constraint, not {self.constraints!r}")
         object.__setattr__(self, "constraints", tuple(self.constraints))
         names = ["labels", *(constraint.name for constraint in self.constraints)]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -62,6 +64,8 @@ class Supervision:
     ) -> Terms:
         """The loss of a batch. `image` may be `None` where no constraint looks at intensities."""
         check_probs(logits)
+        if not isinstance(annotation, Annotation):
+            raise ValueError(f"annotation must be an Annotation, not {type(annotation).__name__}")
         if annotation.label.shape != (logits.shape[0], *logits.shape[2:]):
             raise ValueError(
                 f"logits of shape {tuple(logits.shape)} and labels of shape {tuple(annotation.label.shape)} do not "

@@ -1,0 +1,5 @@
+"""`python -m inbounds` is `inbounds`."""
+
+from inbounds.cli import run
+
+run()

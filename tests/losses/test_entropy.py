@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from cases import SPACES, random
+from inbounds import UNLABELLED, cross_entropy
+
+every_mean = pytest.mark.parametrize("mean", ["images", "pixels"])
+
+
+def partial_label(B: int, K: int, space: tuple[int, ...]) -> torch.Tensor:
+    """Labels of about half the pixels; the last image has none."""
+    label = torch.randint(0, K, (B, *space))
+    label[random(B, *space) < 0.5] = UNLABELLED
+    label[-1] = UNLABELLED
+    return label
+
+
+def test_by_hand() -> None:
+    """Image 0 has two labelled pixels, image 1 one: a mean of means, or a mean of all three."""
+    probs = torch.tensor([[[[0.5, 0.25]], [[0.5, 0.75]]], [[[0.9, 0.125]], [[0.1, 0.875]]]])
+    label = torch.tensor([[[1, 0]], [[UNLABELLED, 0]]])
+    terms = math.log(2), math.log(4), math.log(8)
+    assert cross_entropy(probs.log(), label).item() == pytest.approx(((terms[0] + terms[1]) / 2 + terms[2]) / 2)
+    assert cross_entropy(probs.log(), label, mean="pixels").item() == pytest.approx(sum(terms) / 3)
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("K", [2, 4])
+def test_agrees_with_torch(space, K) -> None:
+    logits, label = random(3, K, *space), partial_label(3, K, space)
+    theirs = torch.nn.functional.cross_entropy
+    ours = cross_entropy(logits.log_softmax(1), label, mean="pixels")
+    torch.testing.assert_close(ours, theirs(logits, label, ignore_index=UNLABELLED))
+    each = [theirs(logits[b : b + 1], label[b : b + 1], ignore_index=UNLABELLED) for b in (0, 1)]
+    torch.testing.assert_close(cross_entropy(logits.log_softmax(1), label), (each[0] + each[1]) / 2)
+
+
+@every_mean
+def test_both_means_agree_on_one_image(mean) -> None:
+    logits, label = random(1, 3, 4, 4), torch.randint(0, 3, (1, 4, 4))
+    expected = torch.nn.functional.cross_entropy(logits, label)
+    torch.testing.assert_close(cross_entropy(logits.log_softmax(1), label, mean=mean), expected)
+
+
+@every_mean
+def test_nothing_labelled_costs_nothing(mean) -> None:
+    logits = random(2, 3, 4, 4).requires_grad_()
+    loss = cross_entropy(logits.log_softmax(1), torch.full((2, 4, 4), UNLABELLED), mean=mean)
+    loss.backward()
+    assert loss == 0
+    assert (logits.grad == 0).all()
+
+
+@every_mean
+def test_unlabelled_pixels_get_no_gradient_and_may_be_impossible(mean) -> None:
+    log_probs = random(2, 3, 4, 4).log_softmax(1)
+    log_probs[0, :, 0, 0] = -torch.inf
+    log_probs.requires_grad_()
+    label = torch.randint(0, 3, (2, 4, 4))
+    label[0, 0] = UNLABELLED
+    loss = cross_entropy(log_probs, label, mean=mean)
+    loss.backward()
+    assert loss.isfinite()
+    assert (log_probs.grad[0, :, 0] == 0).all()
+    assert (log_probs.grad[0, :, 1:].sum(dim=0) < 0).all()
+
+
+def test_a_clicked_image_weighs_as_much_as_a_full_one() -> None:
+    log_probs = torch.zeros(2, 2, 8, 8, dtype=torch.float64, requires_grad=True)
+    label = torch.zeros(2, 8, 8, dtype=torch.long)
+    label[1] = UNLABELLED
+    label[1, 3, 3] = 1
+    cross_entropy(log_probs, label).backward()
+    pull = log_probs.grad.sum(dim=(1, 2, 3))
+    torch.testing.assert_close(pull, torch.full((2,), -0.5, dtype=torch.float64))
+    log_probs.grad = None
+    cross_entropy(log_probs, label, mean="pixels").backward()
+    torch.testing.assert_close(log_probs.grad.sum(dim=(1, 2, 3)), torch.tensor([-64.0, -1]).double() / 65)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_labels_of_any_integer_type(dtype) -> None:
+    log_probs, label = random(3, 4, 5, 6).log_softmax(1), partial_label(3, 4, (5, 6))
+    assert cross_entropy(log_probs, label.to(dtype)) == cross_entropy(log_probs, label)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_reduced_in_float32(dtype) -> None:
+    log_probs = torch.full((1, 2, 256, 256), -8.0, dtype=dtype)
+    loss = cross_entropy(log_probs, torch.zeros(1, 256, 256, dtype=torch.uint8))
+    assert loss.dtype == torch.float32
+    assert loss == 8
+
+
+@every_mean
+def test_gradcheck(mean) -> None:
+    logits, label = random(3, 3, 3, 2).requires_grad_(), partial_label(3, 3, (3, 2))
+    assert torch.autograd.gradcheck(lambda z: cross_entropy(z.log_softmax(1), label, mean=mean), logits, fast_mode=True)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("log_probs", "label", "settings", "message"),
+    [
+        (torch.zeros(2, 2, 4, 4), torch.zeros(2, 4, 5).long(), {}, r"do not fit: \(2, 2, 4, 4\) and \(2, 4, 5\)"),
+        (torch.zeros(2, 2, 4, 4), torch.zeros(1, 4, 4).long(), {}, r"do not fit: \(2, 2, 4, 4\) and \(1, 4, 4\)"),
+        (torch.zeros(2, 2), torch.zeros(2).long(), {}, "do not fit"),
+        (torch.zeros(0, 2, 4, 4), torch.zeros(0, 4, 4).long(), {}, "do not fit"),
+        (torch.zeros(1, 2, 4, 4), torch.zeros(1, 4, 4), {}, "of an integer type, not torch.float32 and torch.float32"),
+        (torch.zeros(1, 2, 4, 4), torch.zeros(1, 4, 4).bool(), {}, "of an integer type.*torch.bool"),
+        (torch.zeros(1, 2, 4, 4).long(), torch.zeros(1, 4, 4).long(), {}, "must be floating-point.*torch.int64"),
+        (torch.zeros(1, 2, 4, 4), torch.zeros(1, 4, 4).long(), {"mean": "batch"}, "'images' or 'pixels', not 'batch'"),
+    ],
+)
+def test_refuses_what_does_not_fit(log_probs, label, settings, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        cross_entropy(log_probs, label, **settings)

@@ -1,0 +1,118 @@
+"""On a GPU: every recipe fits into a CUDA graph, and a forward pass never waits for the device."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cases import BOUNDS, PENALTIES, PLANE, STATISTICS, Batch, batch, constraint
+from inbounds import Supervision, centroid, log_barrier, recipes, size
+
+pytestmark = [
+    pytest.mark.plain,
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+
+def device_batch(K: int = 3) -> Batch:
+    logits, image, annotation = batch(K, PLANE)
+    return Batch(logits.cuda(), image.cuda(), annotation.to("cuda"))
+
+
+def everything(**settings) -> Supervision:
+    """Every statistic that brings no tensor from the host, each with its own fact."""
+    names = [name for name in STATISTICS if name != "fraction"]
+    return Supervision(constraints=[constraint(n, PLANE, BOUNDS["individual"], name=n, **settings) for n in names])
+
+
+SUPERVISIONS = {
+    **{name: build() for name, build in recipes.items()},
+    **{f"every statistic, {scope}": everything(scope=scope) for scope in ("image", "volume")},
+    "every bounds": Supervision(
+        constraints=[
+            constraint("size", PLANE, bounds, penalty, name=f"{name} {price}")
+            for name, bounds in BOUNDS.items()
+            for price, penalty in PENALTIES.items()
+        ]
+    ),
+    "classes apart": Supervision(constraints=[constraint("size", PLANE, BOUNDS["individual"], classes=[2, 0])]),
+}
+every_supervision = pytest.mark.parametrize("name", SUPERVISIONS)
+
+
+@every_supervision
+def test_agrees_with_the_cpu(name) -> None:
+    logits, image, annotation = batch(3, PLANE)
+    host, device = logits.clone().requires_grad_(), logits.cuda().requires_grad_()
+    here = SUPERVISIONS[name](host, image, annotation).total
+    there = SUPERVISIONS[name](device, image.cuda(), annotation.to("cuda")).total
+    torch.testing.assert_close(there.cpu(), here, rtol=1e-4, atol=1e-5)
+    here.backward()
+    there.backward()
+    torch.testing.assert_close(device.grad.cpu(), host.grad, rtol=1e-3, atol=1e-5)
+
+
+@every_supervision
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+def test_never_waits_for_the_device(name) -> None:
+    logits, image, annotation = device_batch()
+    logits.requires_grad_()
+    SUPERVISIONS[name](logits, image, annotation).total.backward()  # lazy initialisation may wait
+    try:
+        torch.cuda.set_sync_debug_mode("error")
+        SUPERVISIONS[name](logits, image, annotation).total.backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@every_supervision
+def test_replays_in_a_cuda_graph(name) -> None:
+    logits, image, annotation = device_batch()
+    supervise = SUPERVISIONS[name]
+    fresh = torch.randn_like(logits)
+    static = logits.clone().requires_grad_()
+
+    def step() -> tuple[torch.Tensor, torch.Tensor]:
+        total = supervise(static, image, annotation).total
+        (gradient,) = torch.autograd.grad(total, static)
+        return total.detach(), gradient
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    for values in (logits, fresh):
+        with torch.no_grad():
+            static.copy_(values)
+        graph.replay()
+        replayed = [result.clone() for result in captured]
+        for ours, eager in zip(replayed, step(), strict=True):
+            torch.testing.assert_close(ours, eager)
+
+
+def test_a_schedule_reaches_into_the_graph() -> None:
+    logits, image, annotation = device_batch()
+    t = torch.tensor(2.0, device="cuda")
+    supervise = Supervision(constraints=[constraint("size", PLANE, BOUNDS["fixed"], log_barrier(t))])
+    supervise(logits, image, annotation)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        total = supervise(logits, image, annotation).total
+    for _ in range(2):
+        graph.replay()
+        torch.testing.assert_close(total, supervise(logits, image, annotation).total)
+        t.mul_(3)
+
+
+def test_65536_half_precision_ones() -> None:
+    for dtype in (torch.float16, torch.bfloat16):
+        ones = torch.ones(1, 1, 256, 256, dtype=dtype, device="cuda")
+        assert size(ones).item() == 65536
+        assert centroid(ones).tolist() == [[[127.5, 127.5]]]
