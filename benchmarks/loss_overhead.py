@@ -65,7 +65,8 @@ def make_step(supervision: ib.Supervision, batch: int, side: int, device: torch.
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    return graph.replay
+    # The graph does not own the tensors it was captured with; the step that made it does.
+    return lambda _keep=step: graph.replay()
 
 
 def measure(
