@@ -79,7 +79,7 @@ Test = Annotated[
 def run() -> None:
     """The program: what a user got wrong is told in one line, with exit code 2."""
     try:
-        app()
+        app(prog_name="inbounds")
     except BadInput as error:
         typer.secho(f"Error: {error}", fg="red", err=True)
         sys.exit(2)

@@ -14,7 +14,7 @@ import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
@@ -229,11 +229,22 @@ def _fact(where: str, row: Mapping[str, str], comma: bool, classes: tuple[str, .
             )
     if (number["centroid_row"] is None) != (number["centroid_col"] is None):
         raise BadInput(f"{where}: a centroid needs both its row and its column")
+    if index is None and number["size_mm2"] is not None:
+        raise BadInput(f"{where}: a whole scan has no area; give size_px (voxels) or volume_ml")
+    if present and not _YES_NO[present] and number["centroid_row"] is not None:
+        raise BadInput(f"{where}: present is {row['present']}, but there is a centroid; correct one of them")
     fact = Fact(case.name, None if index is None else int(index), names[row["class"]], _YES_NO.get(present), **number)
     size = fact.size(case.spacing)
+    for unit in ("size_mm2", "volume_ml"):
+        alone = replace(fact, size_px=None, size_mm2=None, volume_ml=None)
+        other = replace(alone, **{unit: number[unit]}).size(case.spacing)  # type: ignore[arg-type]
+        if size is not None and other is not None and abs(other - size) > 0.01 * max(size, 1):
+            raise BadInput(
+                f"{where}: {unit} {row[unit]} is {other:g} pixels, but size_px says {size:g}; keep one of them"
+            )
     if size is not None and fact.present is not None and (size > 0) != fact.present:
         raise BadInput(f"{where}: present is {row['present']} but the size is {size:g}; correct one of them")
     whole = case.original[0] * case.original[1] * (1 if fact.slice is not None else case.slices)
-    if size is not None and size > whole:
+    if size is not None and size > whole * (1 + 1e-5):  # what `write` rounds may end up that much above
         raise BadInput(f"{where}: a size of {size:g} pixels is more than there are ({whole}); check the unit")
     return fact

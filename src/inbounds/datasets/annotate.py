@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -36,8 +37,8 @@ def simulate(
 ) -> None:
     """Draw weak labels inside the truth of each slice, and write down the facts that go with them.
 
-    Every slice has its own random numbers, drawn from the seed and its place, so that what one slice gets does not
-    depend on the others. Scans without truth get no labels and no facts.
+    Every slice has its own random numbers, drawn from the seed, the scan's name and its place there, so that what one
+    slice gets does not depend on what else is in the store. Scans without truth get no labels and no facts.
 
     Args:
         store: Where the scans are and the annotation goes.
@@ -53,6 +54,8 @@ def simulate(
     """
     if strategy not in strategies:
         raise BadInput(f"no strategy {strategy!r}; there are: {', '.join(strategies)}")
+    if strategy == "box" and noise is not None and noise != Noise():
+        raise BadInput("boxes tell a range of sizes, which noise does not go with: leave out --noise and --jitter")
     if not store.has_truth:
         raise BadInput(
             f"{store.path}: weak labels are simulated from the truth, and this store has none; import --points"
@@ -68,13 +71,15 @@ def simulate(
                 continue
             label = np.empty_like(truth)
             for number, mask in enumerate(truth):
-                rng = np.random.default_rng([seed, record.first + number])
+                rng = np.random.default_rng([seed, _key(record.name), number])
                 label[number] = draw(mask, [0, *classes] if background and strategy == "scribble" else classes, rng)
                 if background and strategy not in ("box", "scribble"):
                     label[number] = np.where(
                         label[number] == UNLABELLED, background_seeds(mask, classes, rng), label[number]
                     )
-            told = measure(store, record, truth, classes, np.random.default_rng([seed, record.first]), noise or Noise())
+            told = measure(
+                store, record, truth, classes, np.random.default_rng([seed, _key(record.name)]), noise or Noise()
+            )
             facts.extend(
                 _boxed(told, truth, record, box_share, draw.keywords.get("margin", 0)) if strategy == "box" else told
             )
@@ -92,6 +97,11 @@ def simulate(
         low, high = box_share
         about |= {"box_share": list(box_share), "size_relative": (high - low) / (high + low)}
     _write(store, name, about, pieces(), facts)
+
+
+def _key(name: str) -> int:
+    """A number for a scan's name, the same everywhere."""
+    return zlib.crc32(name.encode())
 
 
 def _write(store: Store, name: str, about: dict[str, Any], pieces: Iterable[np.ndarray], facts: list[Fact]) -> None:
@@ -134,8 +144,9 @@ def import_points(
 ) -> int:
     """Labels from clicks: a table with the columns case, slice, row, column, class, in original pixels.
 
-    A click labels its pixel, or a disc of `radius` grid pixels around it. A class clicked in a slice is present there;
-    with `absent_elsewhere`, a clicked class is absent from every slice of that scan where it was not clicked.
+    A click labels its pixel, or a disc that reaches `radius` grid pixels beyond it. Whole numbers are the middles of
+    pixels. A class clicked in a slice is present there; with `absent_elsewhere`, a clicked class is absent from every
+    slice of that scan where it was not clicked.
 
     Returns:
         How many clicks there were.
@@ -167,22 +178,23 @@ def import_points(
 
 def _stamp(label: np.ndarray, centre: tuple[float, float], radius: float, klass: int) -> None:
     rows, columns = np.ogrid[: label.shape[0], : label.shape[1]]
-    near = (rows - round(centre[0])) ** 2 + (columns - round(centre[1])) ** 2 <= radius**2
+    near = (rows - round(centre[0])) ** 2 + (columns - round(centre[1])) ** 2 < (radius + 0.5) ** 2
     label[near] = klass
 
 
 def _clicks(store: Store, file: Path) -> list[tuple[str, int, float, float, int]]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
-            lines = list(csv.DictReader(stream))
+            reader = csv.DictReader(stream)
+            lines = [(reader.line_num, line) for line in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{file}: cannot be read ({error}); give a CSV file in UTF-8") from None
     wanted = ("case", "slice", "row", "column", "class")
-    missing = [name for name in wanted if not lines or name not in lines[0]]
+    missing = [name for name in wanted if not lines or name not in lines[0][1]]
     if missing:
         raise BadInput(f"{file}: no column {missing[0]!r} or no line; the first line must be: {','.join(wanted)}")
     found = []
-    for number, line in enumerate(lines, start=2):
+    for number, line in lines:
         where = f"{file}, line {number}"
         case = store.cases.get(line["case"] or "")
         if case is None:
@@ -191,10 +203,21 @@ def _clicks(store: Store, file: Path) -> list[tuple[str, int, float, float, int]
             index, row, column = int(line["slice"]), float(line["row"]), float(line["column"])
         except (TypeError, ValueError):
             raise BadInput(f"{where}: slice, row and column must be numbers, not {list(line.values())}") from None
-        if not (0 <= index < case.slices and 0 <= row < case.original[0] and 0 <= column < case.original[1]):
+        rows, columns = case.original
+        if not (0 <= index < case.slices and -0.5 <= row < rows - 0.5 and -0.5 <= column < columns - 0.5):
             raise BadInput(
                 f"{where}: slice {index}, row {row:g}, column {column:g} lies outside {case.name}, which has "
-                f"{case.slices} slices of {case.original[0]} rows and {case.original[1]} columns"
+                f"{case.slices} slices of {rows} rows and {columns} columns"
             )
-        found.append((case.name, index, row, column, store.class_index(line["class"] or "")))
+        inner = store.record(case.name).fit.point(row, column)
+        if not all(-0.5 <= at < side - 0.5 for at, side in zip(inner, store.shape, strict=True)):
+            raise BadInput(
+                f"{where}: row {row:g}, column {column:g} lies in the part of {case.name} that the store has cut off; "
+                "prepare it with a larger --side, or with --fit resize"
+            )
+        try:
+            klass = store.class_index(line["class"] or "")
+        except BadInput as error:
+            raise BadInput(f"{where}: {error}") from None
+        found.append((case.name, index, row, column, klass))
     return found

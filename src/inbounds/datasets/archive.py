@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import stat
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -16,6 +18,8 @@ from inbounds.errors import BadInput
 RATIO = 200
 """Scans shrink two or three times, masks up to a few hundred; an archive that grows more than this in all is a trap."""
 SMALL = 100 * 2**20
+BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, ValueError)
+"""What reading a damaged zip may raise: `NotImplementedError` and `UnicodeDecodeError` are among these."""
 
 
 @contextmanager
@@ -73,7 +77,9 @@ def _unpack(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with members.open(member) as packed_file, target.open("wb") as file:
                     _copy(archive, member, packed_file.read, file.write)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except BadInput:
+        raise
+    except BROKEN as error:
         raise BadInput(f"{archive}: a broken archive ({error}); download it again") from None
     except OSError as error:
         raise BadInput(f"{archive}: could not be unpacked ({error.strerror or error}); make room on the disk") from None

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.datasets.batches import Batch
+from inbounds.datasets.known import region_stays
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Augment:
         zoom: Enlarge or shrink by up to this factor: 1.2 stands for 1/1.2 to 1.2.
         contrast: Multiply the brightness by up to this factor or its inverse.
         brightness: Add up to this much, where the image runs from 0 to 1.
+        reach: How far a region may stretch from its centre, in radii of a disc of its size. With a known centre and
+            size it says whether the region may have left the frame; raise it for long or scattered regions.
     """
 
     flip: bool = False
@@ -38,6 +41,7 @@ class Augment:
     zoom: float = 1.0
     contrast: float = 1.0
     brightness: float = 0.0
+    reach: float = 2.0
 
     def __post_init__(self) -> None:
         if self.zoom < 1 or self.contrast < 1:
@@ -70,7 +74,10 @@ class Augment:
         facts = self._facts(dict(annotation.facts), batch.image.shape, turn_i, shift_i, factor_i, gain_i, offset_i)
         scan_facts = {}
         if annotation.scan_facts:
-            scan_facts = self._facts(dict(annotation.scan_facts), batch.image.shape, turn, shift, factor, gain, offset)
+            # A scan is cut where any of its slices is.
+            cut = scans.total(facts["cut"])[..., 0] > 0 if scans is not None and "cut" in facts else None
+            known = dict(annotation.scan_facts)
+            scan_facts = self._facts(known, batch.image.shape, turn, shift, factor, gain, offset, cut)
         changed = replace(annotation, label=label, facts=facts, scan_facts=scan_facts)
         return Batch(image, changed), None if truth is None else _sample(truth, grid, outside=0)
 
@@ -106,6 +113,7 @@ class Augment:
         factor: Tensor,
         gain: Tensor,
         offset: Tensor,
+        cut: Tensor | None = None,
     ) -> dict[str, Tensor]:
         height, width = shape[-2:]
         if "size" in facts:
@@ -117,9 +125,14 @@ class Augment:
         if self.stays_on_grid or not facts:
             return facts
         any_fact = next(iter(facts.values()))
-        cut = ~_whole_frame_stays((height, width), turn, shift, factor)[:, None].expand(any_fact.shape[:2])
-        if "centroid" in facts and "size" in facts:
-            cut = cut & ~_region_stays(facts["centroid"], facts["size"], (height, width))
+        if cut is None:
+            cut = ~_whole_frame_stays((height, width), turn, shift, factor)[:, None].expand(any_fact.shape[:2])
+            if "centroid" in facts and "size" in facts:
+                cut = cut & ~region_stays(facts["centroid"], facts["size"], (height, width), self.reach)
+            if "present" in facts:
+                cut = cut & (facts["present"][..., 0] != 0)
+        if "cut" in facts:
+            cut = cut | (facts["cut"][..., 0] == 1)
         cut = cut[..., None]
         for name in ("centroid", "mean_intensity"):
             if name in facts:
@@ -174,12 +187,3 @@ def _whole_frame_stays(sides: tuple[int, int], turn: Tensor, shift: Tensor, fact
     limit = 2 * _middle(turn, sides)
     slack = 1e-3
     return ((moved >= -slack) & (moved <= limit + slack)).all(dim=-1).all(dim=-1)
-
-
-def _region_stays(
-    centroid: Float[Tensor, "n K 2"], size: Float[Tensor, "n K 1"], sides: tuple[int, int]
-) -> Bool[Tensor, "n K"]:
-    """Whether a region that reaches twice as far from its centre as a disc of its size lies inside; unknown is no."""
-    reach = 2 * (size / math.pi).sqrt()
-    inside = (centroid >= reach) & (centroid <= 2 * _middle(size, sides) - reach)
-    return inside.all(dim=-1)

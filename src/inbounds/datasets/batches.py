@@ -60,10 +60,10 @@ class Samples:
 
     def __init__(
         self,
-        images: Shaped[Tensor, "n channels H W"],
+        images: Shaped[Tensor, "stored channels H W"],
         labels: UInt8[Tensor, "n H W"],
-        facts: Mapping[str, Float[Tensor, "n K M"]],
-        scan_facts: Mapping[str, Float[Tensor, "scans K M"]],
+        facts: Mapping[str, Float[Tensor, "n K _"]],
+        scan_facts: Mapping[str, Float[Tensor, "scans K _"]],
         records: Sequence[Record],
         device: torch.device | str = "cpu",
         *,
@@ -142,6 +142,8 @@ def load(
         raise BadInput(f"{store.path}: no scan is in the split {split!r}")
     full = _draw_full(store, numbers, full_scans, seed)
     if only_full:
+        if not full:
+            raise BadInput(f"{store.path}: to keep only fully labelled scans, ask for some: full_scans is 0")
         numbers = sorted(full)
     remap = class_table(len(store.classes), chosen)
     spans = [slice(store.records[n].first, store.records[n].range.stop) for n in numbers]

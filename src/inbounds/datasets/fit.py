@@ -53,6 +53,13 @@ class Fit:
         return self.shape[0] / self.height, self.shape[1] / self.width
 
     @property
+    def crops(self) -> bool:
+        """Whether the window leaves out any part of the slice."""
+        rows, columns = self.original
+        inside = self.top <= 0 and self.left <= 0
+        return not (inside and self.top + self.height >= rows and self.left + self.width >= columns)
+
+    @property
     def area(self) -> float:
         """What one original pixel measures on the grid."""
         return self.scale[0] * self.scale[1]

@@ -65,6 +65,8 @@ def unpack(file: Path, path: Path, track: Callable[[Sequence[str]], Iterable[str
             members = {member.name: member for member in tar.getmembers()}
             for name in track(list(members)):
                 _unpack_member(file, tar, members[name], folder)
+            if "dataset.json.xz" not in members:
+                raise BadInput(f"{file}: there is no store in it; give a file made by `inbounds pack`")
             wrong = verify(Store(folder)).problems
             if wrong:
                 raise BadInput(f"{file}: {wrong[0]}; pack it again")
@@ -75,7 +77,7 @@ def unpack(file: Path, path: Path, track: Callable[[Sequence[str]], Iterable[str
 
 def _unpack_member(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     name = PurePosixPath(member.name)
-    if not member.isfile() or name.is_absolute() or ".." in name.parts or name.suffix != ".xz":
+    if not member.isfile() or name.is_absolute() or ".." in name.parts or name.suffix != ".xz" or "\0" in member.name:
         raise BadInput(f"{file}: the member {member.name!r} does not belong into a store; do not trust this file")
     target = folder / name.with_suffix("")
     target.parent.mkdir(parents=True, exist_ok=True)

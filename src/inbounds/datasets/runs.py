@@ -19,6 +19,15 @@ from inbounds.errors import BadInput
 RUN = np.dtype([("length", "<u4"), ("value", "u1")])
 
 
+def open_array(file: Path) -> np.ndarray:
+    """An `.npy` file, memory-mapped; what is written to it in memory never reaches the disk."""
+    try:
+        array: np.ndarray = np.lib.format.open_memmap(file, mode="c")
+    except Exception as error:  # a damaged header makes NumPy raise token, syntax and type errors too
+        raise BadInput(f"{file}: cannot be read ({error}); make it again") from None
+    return array
+
+
 def encode(label: UInt8[np.ndarray, "n H W"]) -> np.ndarray:
     """The runs of some slices."""
     flat = label.reshape(-1)
@@ -33,10 +42,7 @@ class Labels:
 
     def __init__(self, file: Path, shape: tuple[int, int, int]) -> None:
         self.file, self.shape = file, shape
-        try:
-            runs: np.ndarray = np.lib.format.open_memmap(file, mode="r")
-        except Exception as error:  # a damaged header makes NumPy raise token, syntax and type errors too
-            raise BadInput(f"{file}: cannot be read ({error}); make it again") from None
+        runs = open_array(file)
         if runs.dtype != RUN or runs.ndim != 1:
             raise BadInput(f"{file}: not a file of label runs; make it again")
         self.values, self.ends = runs["value"], np.cumsum(runs["length"], dtype=np.int64)

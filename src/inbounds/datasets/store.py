@@ -28,7 +28,7 @@ import numpy as np
 
 from inbounds.annotations.facts import Case, Fact, Facts
 from inbounds.datasets.fit import Fit
-from inbounds.datasets.runs import Labels, labels_file
+from inbounds.datasets.runs import Labels, labels_file, open_array
 from inbounds.errors import BadInput
 
 SCHEMA = 1
@@ -124,10 +124,7 @@ class Store:
     def images(self) -> np.ndarray:
         """The slices `(N, channels, H, W)`, as stored."""
         file, shape = self.path / "images.npy", (self.slices, self.channels, *self.shape)
-        try:
-            array: np.ndarray = np.load(file, mmap_mode="c", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise BadInput(f"{file}: cannot be read ({error}); prepare the store again") from None
+        array = open_array(file)
         if array.shape != shape or array.dtype != self.dtype:
             raise BadInput(
                 f"{file}: {array.dtype} of {array.shape}, but dataset.json says {self.dtype} of {shape}; prepare the "
@@ -216,11 +213,16 @@ class Store:
         ]
         return Facts(tuple(rows), self.classes)
 
+    def record(self, name: str) -> Record:
+        """A scan by its name."""
+        return next(record for record in self.records if record.name == name)
+
     def class_index(self, name: str) -> int:
         """The value of a class in the arrays, by its name or number."""
-        for value, known in enumerate(self.classes):
-            if name == known or name == str(value):
-                return value
+        if name in self.classes:
+            return self.classes.index(name)
+        if name.isdecimal() and int(name) < len(self.classes):
+            return int(name)
         raise BadInput(f"{self.path}: no class {name!r}; {_known(name, self.classes)}")
 
 

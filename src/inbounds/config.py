@@ -1,0 +1,189 @@
+"""Settings of a training run: pydantic models over TOML. An unknown key is refused with the nearest known one."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from inbounds.errors import BadInput
+
+Numbers = float | list[float] | list[list[float]]
+
+
+class Model(BaseModel):
+    """Settings that cannot be changed once read, and know no others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Network(Model):
+    """Which network; `settings` go to its builder."""
+
+    name: str = "enet"
+    settings: dict[str, Any] = {}
+
+
+class Training(Model):
+    """How it is trained. The defaults are the paper's on ACDC."""
+
+    epochs: int = Field(default=200, ge=1)
+    batch: int = Field(default=1, ge=1)
+    whole_scans: bool | None = None
+    """A batch is one whole scan; by default where a constraint is on volumes."""
+    copies: int = Field(default=1, ge=1)
+    rate: float = Field(default=5e-4, gt=0)
+    betas: tuple[float, float] = (0.9, 0.99)
+    weight_decay: float = Field(default=0.0, ge=0)
+    patience: int = Field(default=20, ge=1)
+    factor: float = Field(default=0.5, gt=0, le=1)
+    precision: Literal["32", "bf16-mixed"] = "32"
+    device: str = "auto"
+    resident: bool = True
+
+
+class CommonRange(Model):
+    """The range of common bounds: given, or fitted on one patient whose facts are known."""
+
+    lower: Numbers | None = None
+    upper: Numbers | None = None
+    patient: str | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> CommonRange:
+        if self.patient and (self.lower is not None or self.upper is not None):
+            raise ValueError("give lower and upper, or a patient to fit them on, not both")
+        return self
+
+
+class Augmentation(Model):
+    """What `inbounds.datasets.augment.Augment` takes."""
+
+    flip: bool = False
+    quarter: bool = False
+    rotate: float = Field(default=0.0, ge=0)
+    translate: float = Field(default=0.0, ge=0)
+    zoom: float = Field(default=1.0, ge=1)
+    contrast: float = Field(default=1.0, ge=1)
+    brightness: float = Field(default=0.0, ge=0)
+
+
+class Hybrid(Model):
+    """How many scans are fully labelled, and whether the others are left out."""
+
+    full_scans: int = Field(default=0, ge=0)
+    only_full: bool = False
+
+
+class ConstraintSettings(Model):
+    """One constraint, written out: what recipes do not have."""
+
+    statistic: Literal["size", "centroid", "spread", "moment", "mean_intensity", "variance_intensity"]
+    bounds: Literal["tags", "common", "individual", "fixed"]
+    penalty: Literal["quadratic", "hinge", "log_barrier"] = "quadratic"
+    t: float = Field(default=5.0, gt=0)
+    lower: Numbers | None = None
+    upper: Numbers | None = None
+    relative: float | None = None
+    absolute: float | None = None
+    tight: Literal["both", "upper"] = "both"
+    order: int = 2
+    classes: list[str] | None = None
+    weight: float = 0.01
+    scope: Literal["image", "volume"] = "image"
+    name: str = ""
+
+
+class Settings(Model):
+    """Everything that decides what a run does, but for its seed, its data and where it goes."""
+
+    recipe: str
+    weight: float | None = None
+    relative: float | None = None
+    absolute: float | None = None
+    centroid_weight: float | None = None
+    common: CommonRange = CommonRange()
+    network: Network = Network()
+    training: Training = Training()
+    augment: Augmentation = Augmentation()
+    hybrid: Hybrid = Hybrid()
+    constraints: list[ConstraintSettings] = []
+
+
+def read_settings(recipe: str, file: Path | None = None, changes: Sequence[str] = ()) -> Settings:
+    """The settings of a run: the defaults, then a TOML file, then single changes such as `training.epochs=50`.
+
+    Raises:
+        BadInput: A key is unknown or a value does not fit; the message names it, and the nearest known key.
+    """
+    content: dict[str, Any] = {}
+    where = "settings"
+    if file is not None:
+        where = str(file)
+        try:
+            content = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadInput(f"{file}: cannot be read as TOML ({error})") from None
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not equals:
+            raise BadInput(f"--set {change}: write it as key=value, such as training.epochs=50")
+        _put(content, key.strip().split("."), _value(value.strip()), change)
+    content.setdefault("recipe", recipe)
+    if content["recipe"] != recipe:
+        raise BadInput(f"{where}: made for the recipe {content['recipe']!r}, not for {recipe!r}")
+    try:
+        return Settings.model_validate(content)
+    except ValidationError as error:
+        raise BadInput(f"{where}: {_explain(error)}") from None
+
+
+def _value(text: str) -> Any:
+    """A value as TOML writes it; a bare word is a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _put(content: dict[str, Any], path: list[str], value: Any, change: str) -> None:
+    for name in path[:-1]:
+        content = content.setdefault(name, {})
+        if not isinstance(content, dict):
+            raise BadInput(f"--set {change}: {name} is no group of settings")
+    content[path[-1]] = value
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"]]
+    key = ".".join(path)
+    if first["type"] == "extra_forbidden":
+        known = _keys(Settings)
+        near = get_close_matches(key, known, n=3, cutoff=0.4) or get_close_matches(path[-1], known, n=3, cutoff=0.3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known are: {', '.join(known)}"
+        return f"unknown setting {key!r}; {hint}"
+    return f"{key or 'settings'} is {first.get('input')!r}: {first['msg']}"
+
+
+def _keys(model: type[BaseModel], before: str = "") -> list[str]:
+    found = []
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            found += _keys(inner, f"{before}{name}.")
+        else:
+            found.append(f"{before}{name}")
+    return found
+
+
+def changed(settings: Settings, **groups: Mapping[str, Any]) -> Settings:
+    """The same settings with some values of some groups changed."""
+    content = settings.model_dump()
+    for group, values in groups.items():
+        content[group] = {**content[group], **values}
+    return Settings.model_validate(content)

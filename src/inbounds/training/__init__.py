@@ -1,0 +1,1 @@
+"""From supervision and data to a trained network."""

@@ -1,0 +1,119 @@
+"""Where a run stands after an epoch: written aside and renamed when complete, so that a kill loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inbounds.datasets.store import aside, write_json
+from inbounds.errors import BadInput
+
+
+@dataclass
+class State:
+    """What a run remembers between epochs, beside tensors.
+
+    Attributes:
+        epoch: Epochs finished.
+        rate: The learning rate of the next one.
+        bad_epochs: How many have passed without progress.
+        best: The best score so far, and its epoch.
+        fewest: The fewest violations so far, and their epoch.
+    """
+
+    epoch: int = 0
+    rate: float = 0.0
+    bad_epochs: int = 0
+    best: tuple[float, int] | None = None
+    fewest: tuple[float, int] | None = None
+    generators: dict[str, Tensor] = field(default_factory=dict)
+
+
+def save(
+    root: Path, state: State, network: nn.Module, optimiser: torch.optim.Optimizer, better: dict[str, bool]
+) -> None:
+    """Write the checkpoint of a finished epoch and remove the one before.
+
+    Args:
+        root: The run's folder.
+        state: Where it stands.
+        network: Becomes `last`.
+        optimiser: Its state is kept, for going on.
+        better: For `best` and `constraints`, whether this epoch's network takes the place of the one kept so far.
+    """
+    from safetensors.torch import save_file
+
+    folder = root / "checkpoints"
+    before = sorted(old for old in folder.glob("[0-9]*") if old.is_dir())
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    with aside(folder / f"{state.epoch:04d}") as new:
+        save_file(weights, new / "last.safetensors")
+        for model, is_better in better.items():
+            kept = before[-1] / f"{model}.safetensors" if before else None
+            if is_better:
+                os.link(new / "last.safetensors", new / f"{model}.safetensors")
+            elif kept is not None and kept.is_file():
+                os.link(kept, new / f"{model}.safetensors")
+        save_file({**_flat(optimiser), **state.generators}, new / "optimiser.safetensors")
+        numbers = asdict(state)
+        del numbers["generators"]
+        write_json(new / "state.json", numbers)
+    for old in before:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer) -> State:
+    """Put a network, its optimiser and the state back to where a checkpoint stands."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        network.load_state_dict(load_file(folder / "last.safetensors"))
+        tensors = load_file(folder / "optimiser.safetensors")
+        numbers = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        generators = {name: tensors.pop(name) for name in list(tensors) if name.startswith("generator.")}
+        _restore(optimiser, tensors)
+        for name in ("best", "fewest"):
+            numbers[name] = None if numbers[name] is None else (numbers[name][0], numbers[name][1])
+        return State(**numbers, generators=generators)
+    except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
+        raise BadInput(f"{folder}: a damaged checkpoint ({str(error).splitlines()[0]}); start the run again") from None
+
+
+def load_weights(file: Path, network: nn.Module) -> None:
+    """Put a kept network's weights into a network of the same make."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        network.load_state_dict(load_file(file))
+    except (OSError, RuntimeError, SafetensorError) as error:
+        raise BadInput(
+            f"{file}: does not fit the network that the run describes ({str(error).splitlines()[0]})"
+        ) from None
+
+
+def _flat(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimiser's tensors by the number of their parameter."""
+    state: dict[int, dict[str, Any]] = optimiser.state_dict()["state"]
+    return {
+        f"{number}.{name}": tensor.detach().cpu().contiguous()
+        for number, entry in state.items()
+        for name, tensor in entry.items()
+        if isinstance(tensor, Tensor)
+    }
+
+
+def _restore(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        number, _, key = name.partition(".")
+        state.setdefault(int(number), {})[key] = tensor
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

@@ -1,0 +1,73 @@
+"""Everything that a run measures, as one long table and as TensorBoard curves."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COLUMNS = ("epoch", "split", "metric", "class", "value")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One number: of an epoch and a split, for a class or (`klass` empty) for all."""
+
+    epoch: int
+    split: str
+    metric: str
+    klass: str
+    value: float
+
+
+class Log:
+    """Appends to `metrics.csv`, and to TensorBoard where that is installed. Rows of an epoch are written together."""
+
+    def __init__(self, root: Path, epochs_done: int) -> None:
+        self.file = root / "metrics.csv"
+        kept = [row for row in read(self.file) if row.epoch <= epochs_done] if self.file.is_file() else []
+        part = self.file.with_name(".metrics.csv.partial")
+        with part.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            writer.writerows(_cells(row) for row in kept)
+        part.replace(self.file)
+        self.board: Any = None
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self.board = SummaryWriter(str(root / "tensorboard"), purge_step=epochs_done + 1)
+        except ImportError:
+            pass
+
+    def write(self, rows: Iterable[Measured]) -> None:
+        """Add the rows of an epoch."""
+        rows = list(rows)
+        with self.file.open("a", encoding="utf-8", newline="") as stream:
+            csv.writer(stream, lineterminator="\n").writerows(_cells(row) for row in rows)
+        if self.board is not None:
+            for row in rows:
+                name = f"{row.split}/{row.metric}" + (f"/{row.klass}" if row.klass else "")
+                self.board.add_scalar(name, row.value, row.epoch)
+            self.board.flush()
+
+    def close(self) -> None:
+        """Finish the curves."""
+        if self.board is not None:
+            self.board.close()
+
+
+def _cells(row: Measured) -> tuple[int, str, str, str, str]:
+    return row.epoch, row.split, row.metric, row.klass, repr(row.value)
+
+
+def read(file: Path) -> list[Measured]:
+    """The rows of a run's `metrics.csv`; a line cut short by a kill is left out."""
+    with file.open(encoding="utf-8", newline="") as stream:
+        return [
+            Measured(int(line["epoch"]), line["split"], line["metric"], line["class"], float(line["value"]))
+            for line in csv.DictReader(stream)
+            if None not in line.values() and line["value"]
+        ]

@@ -1,0 +1,172 @@
+"""A training run as a folder: what it was told, where it stands, what it measured, and the networks it keeps.
+
+run.json                what it was told: recipe, settings, data and its checksum, seed, versions
+metrics.csv             one long table: epoch, split, metric, class, value
+checkpoints/0007/       after epoch 7: last, best and constraints (.safetensors), the optimiser, state.json
+tensorboard/            the same curves for TensorBoard
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from inbounds.config import Settings
+from inbounds.datasets.store import FULL, Store, write_json
+from inbounds.errors import BadInput
+
+MODELS = ("best", "constraints", "last")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run, opened.
+
+    Attributes:
+        path: Its folder.
+        settings: What decides what it does.
+        store: The path of its data.
+        annotation: The name of its weak labels.
+        facts: The name of its facts, if any.
+        classes: Its classes; outputs 1, 2, ... of the network, in this order.
+        channels: Of its images.
+        seed: Of all that is drawn.
+        about: All of `run.json`.
+    """
+
+    path: Path
+    settings: Settings
+    store: Path
+    annotation: str
+    facts: str | None
+    classes: tuple[str, ...]
+    channels: int
+    seed: int
+    about: dict[str, Any]
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        settings: Settings,
+        store: Store,
+        *,
+        annotation: str | None = None,
+        facts: str | None = None,
+        classes: Sequence[str] = (),
+        seed: int = 0,
+    ) -> Run:
+        """Write down what a new run is told.
+
+        Raises:
+            BadInput: There is a run at this path already, or the store lacks what was asked for.
+        """
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise BadInput(f"{path}: already exists; add --resume to go on with it, or choose another name")
+        if annotation is None:
+            if settings.recipe != "full":
+                raise BadInput(
+                    f"{store.path}: name the weak labels with --annotation; there are: {', '.join(store.annotations)}"
+                )
+            annotation = FULL
+        store.label(annotation)
+        if facts is None and annotation in store.fact_names:
+            facts = annotation
+        if facts is not None:
+            store.facts(facts)
+        chosen = [store.classes[store.class_index(name)] for name in classes] or list(store.classes[1:])
+        about = {
+            "recipe": settings.recipe,
+            "settings": settings.model_dump(),
+            "store": str(store.path.resolve()),
+            "data": {"name": store.name, "checksums": store.checksums, "source": store.source},
+            "preparation": {"shape": list(store.shape), "dtype": store.dtype.name, "fit": store.source.get("fit")},
+            "annotation": {"name": annotation, **store.about(annotation)},
+            "facts": facts,
+            "classes": chosen,
+            "channels": store.channels,
+            "seed": seed,
+            "versions": _versions(),
+            "commit": _commit(),
+            "machine": {"system": platform.platform(), "processor": platform.processor() or platform.machine()},
+        }
+        path.mkdir(parents=True, exist_ok=True)
+        write_json(path / "run.json", about)
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path) -> Run:
+        """Read what a run was told."""
+        file = path / "run.json"
+        if not file.is_file():
+            raise BadInput(f"{path}: this is not a run (no run.json in it); make one with `inbounds train`")
+        try:
+            about = json.loads(file.read_text(encoding="utf-8"))
+            return cls(
+                path,
+                Settings.model_validate(about["settings"]),
+                Path(about["store"]),
+                about["annotation"]["name"],
+                about["facts"],
+                tuple(about["classes"]),
+                about["channels"],
+                about["seed"],
+                about,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInput(f"{file}: damaged ({error}); start the run again") from None
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The folder of the newest complete checkpoint."""
+        found = sorted(folder for folder in (self.path / "checkpoints").glob("[0-9]*") if folder.is_dir())
+        return found[-1] if found else None
+
+    def weights(self, model: str = "best") -> Path:
+        """The file of a network that the run keeps: `best`, `constraints` or `last`."""
+        if model not in MODELS:
+            raise BadInput(f"no model {model!r}; there are: {', '.join(MODELS)}")
+        if self.checkpoint is None:
+            raise BadInput(f"{self.path}: no epoch is finished yet; go on with `inbounds train --resume`")
+        file = self.checkpoint / f"{model}.safetensors"
+        if not file.is_file():
+            have = ", ".join(sorted(f.stem for f in self.checkpoint.glob("*.safetensors") if f.stem in MODELS))
+            raise BadInput(
+                f"{self.path}: it keeps no model {model!r} (best needs a truth to validate on); it has: {have}"
+            )
+        return file
+
+    def opened_store(self) -> Store:
+        """The run's data, checked to be what it was trained on."""
+        store = Store(self.store)
+        if store.checksums != self.about["data"]["checksums"]:
+            raise BadInput(f"{self.store}: not the data that {self.path} was trained on: its checksums differ")
+        return store
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in ("inbounds", "torch", "numpy", "lightning", "lightning-fabric", "monai"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _commit() -> str | None:
+    """The commit of this package's source, if it runs from a checkout."""
+    here = Path(__file__).parent
+    try:
+        told = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=5, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return told.stdout.strip() or None if told.returncode == 0 else None

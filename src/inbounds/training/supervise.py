@@ -1,0 +1,115 @@
+"""From settings to a supervision."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from inbounds.config import ConstraintSettings, Settings
+from inbounds.constraints import Bounds, Common, Constraint, Fixed, Individual, Tags, hinge, log_barrier, quadratic
+from inbounds.datasets.known import to_tensors
+from inbounds.datasets.store import Store
+from inbounds.errors import BadInput
+from inbounds.regions import Statistic, centroid, mean_intensity, moment, size, spread, variance_intensity
+from inbounds.supervision import Supervision, recipes
+
+STATISTICS: dict[str, Statistic[...]] = {
+    "size": size,
+    "centroid": centroid,
+    "spread": spread,
+    "mean_intensity": mean_intensity,
+    "variance_intensity": variance_intensity,
+}
+
+
+def known_recipe(name: str) -> str:
+    """The name of a recipe, or a refusal that names the nearest."""
+    if name not in recipes:
+        near = get_close_matches(name, recipes, n=1)
+        raise BadInput(
+            f"no recipe {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(recipes)}")
+        )
+    return name
+
+
+def supervision_of(settings: Settings, store: Store, classes: Sequence[str], facts: str | None) -> Supervision:
+    """The supervision that the settings describe.
+
+    Args:
+        settings: Of the run.
+        store: Where the facts are, for bounds that are fitted on a patient.
+        classes: The chosen classes, in the order of the network's outputs 1, 2, ...
+        facts: The name of the facts, if there are any.
+    """
+    build = recipes[known_recipe(settings.recipe)]
+    takes = inspect.signature(build).parameters
+    given: dict[str, Any] = {
+        name: value
+        for name in ("weight", "relative", "absolute", "centroid_weight")
+        if (value := getattr(settings, name)) is not None
+    }
+    if "lower" in takes:
+        given |= _common_range(settings, store, classes, facts)
+    unused = [name for name in given if name not in takes]
+    if unused:
+        raise BadInput(f"the recipe {settings.recipe!r} has no {unused[0]!r}; it takes {', '.join(takes) or 'nothing'}")
+    try:
+        made = build(**given)
+        extra = [_constraint(written, classes, number) for number, written in enumerate(settings.constraints, start=1)]
+        return Supervision(made.label_loss, [*made.constraints, *extra])
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+
+
+def _common_range(settings: Settings, store: Store, classes: Sequence[str], facts: str | None) -> dict[str, Any]:
+    common = settings.common
+    if common.patient is None:
+        return {side: value for side in ("lower", "upper") if (value := getattr(common, side)) is not None}
+    records = [record for record in store.records if record.patient == common.patient]
+    if not records or facts is None:
+        patients = sorted({record.patient for record in store.records})
+        near = get_close_matches(common.patient, patients, n=1)
+        what = (
+            "there are no facts"
+            if records
+            else f"no patient {common.patient!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        )
+        raise BadInput(f"{store.path}: common bounds cannot be fitted: {what}")
+    table, _ = to_tensors(store, store.facts(facts), [store.class_index(name) for name in classes])
+    rows = [position for record in records for position in record.range]
+    try:
+        fitted = Common.fit({name: fact[rows] for name, fact in table.items()})
+    except ValueError as error:
+        raise BadInput(f"{store.path}, patient {common.patient}: {error}") from None
+    return {"lower": fitted.lower, "upper": fitted.upper}
+
+
+def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int) -> Constraint:
+    chosen = None
+    if written.classes is not None:
+        unknown = [name for name in written.classes if name not in classes]
+        if unknown:
+            raise BadInput(
+                f"constraint {number}: class {unknown[0]!r} is not trained; trained are {', '.join(classes)}"
+            )
+        chosen = [classes.index(name) + 1 for name in written.classes]
+    bounds: Bounds
+    if written.bounds == "tags":
+        bounds = Tags()
+    elif written.bounds == "individual":
+        bounds = Individual(written.relative, written.absolute, written.tight)
+    else:
+        bounds = (Common if written.bounds == "common" else Fixed)(written.lower, written.upper)
+    penalty = {"quadratic": quadratic, "hinge": hinge}.get(written.penalty) or log_barrier(written.t)
+    statistic = moment.using(order=written.order) if written.statistic == "moment" else STATISTICS[written.statistic]
+    return Constraint(
+        statistic,
+        bounds,
+        penalty,
+        classes=chosen,
+        weight=written.weight,
+        scope=written.scope,
+        name=written.name or f"{written.statistic}_{number}",
+    )
