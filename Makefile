@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# One process a core, one thread each: threads that wait for each other are slower than no threads.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 
 .PHONY: setup demo test test-all lint bench clean
 
@@ -20,12 +22,12 @@ demo: $(READY)
 
 # Shapes written in signatures are checked while the tests run; tests marked `plain` run without that hook.
 test: $(READY)
-	$(BIN)/python -m pytest -q -m 'not slow and not plain'
-	INBOUNDS_TYPECHECK=0 $(BIN)/python -m pytest -q -m 'not slow and plain'
+	$(PYTEST) -m 'not slow and not plain'
+	INBOUNDS_TYPECHECK=0 $(PYTEST) -m 'not slow and plain'
 
 test-all: $(READY)
-	$(BIN)/python -m pytest -q -m 'not plain'
-	INBOUNDS_TYPECHECK=0 $(BIN)/python -m pytest -q -m plain
+	$(PYTEST) -m 'not plain'
+	INBOUNDS_TYPECHECK=0 $(PYTEST) -m plain
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -56,7 +56,7 @@ def refused(*words: object, saying: Sequence[object], folder: Path | None = None
     assert len(lines) == 1, outcome.err
     assert outcome.err.splitlines()[-1] == lines[0]
     for word in saying:
-        assert str(word) in lines[0]
+        assert str(word) in lines[0], lines[0]
     assert folder is None or sorted(folder.rglob("*")) == before
     return lines[0]
 
@@ -107,6 +107,15 @@ def acdc(
             )
         (folder / f"{folder.name}_4d.nii.gz").write_bytes(b"never read")
         (folder / "Info.cfg").write_text("ED: 1\nES: 12\nGroup: DCM\nHeight: 184.0\nNbFrame: 30\nWeight: 95.0\n")
+    return root
+
+
+def flat_folder(root: Path, names: Iterable[str] = "abcd", labels: np.ndarray | None = None) -> Path:
+    """`images/` and `labels/` of hearts."""
+    mask = heart() if labels is None else labels
+    for seed, name in enumerate(names):
+        nifti(root / "images" / f"{name}.nii.gz", noise(mask.shape, seed))
+        nifti(root / "labels" / f"{name}.nii.gz", mask)
     return root
 
 

@@ -19,7 +19,7 @@ def run(tmp_path: Path, *command: str) -> str:
         cwd=tmp_path,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=300,
     )
     assert done.returncode == 0, done.stderr

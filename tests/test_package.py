@@ -36,7 +36,7 @@ BESIDE = ["UNLABELLED", "Annotation", "Scans", "Terms", "statistic"]
 
 
 def python(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

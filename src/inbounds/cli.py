@@ -323,7 +323,7 @@ def annotate(
 @app.command()
 def facts(
     store: StorePath,
-    name: Annotated[str, typer.Option(help="What the facts are called.")],
+    name: Annotated[str, typer.Option(help="What the facts are called; a template needs none.")] = "",
     import_file: Annotated[Path | None, typer.Option("--import", help="A CSV to bring in.")] = None,
     export_file: Annotated[Path | None, typer.Option("--export", help="Where to write the facts as CSV.")] = None,
     template: Annotated[
@@ -336,6 +336,8 @@ def facts(
     opened = _open(store)
     if sum(x is not None for x in (import_file, export_file, template)) != 1:
         raise BadInput("give one of --import, --export and --template")
+    if not name and template is None:
+        raise BadInput("say which facts, with --name")
     if import_file is not None:
         typer.echo(f"{store}: {len(opened.import_facts(import_file, name).rows)} facts as {name!r}")
         return
@@ -398,6 +400,78 @@ def preview(
         classes=_classes(opened, classes) if classes else (),
     )
     typer.echo(f"{out}: written")
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="What is known: see `inbounds recipes`.")],
+    store: Annotated[Path, typer.Option(help="The data: a folder made by `inbounds prepare`.")],
+    run: Annotated[Path, typer.Option(help="Where the run goes.")],
+    annotation: Annotated[str | None, typer.Option(help="The weak labels; `full` needs none.")] = None,
+    facts_name: Annotated[
+        str | None, typer.Option("--facts", help="The facts; those of the annotation if not given.")
+    ] = None,
+    classes: Annotated[str, typer.Option(help="Which classes to learn, such as LV,RV; all if not given.")] = "",
+    seed: Seed = 0,
+    config: Annotated[Path | None, typer.Option(help="Settings as a TOML file.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="A single setting, such as training.epochs=50; may be repeated.")
+    ] = None,
+    full_scans: Annotated[int, typer.Option(min=0, help="Hybrid: so many scans are fully labelled.")] = 0,
+    only_full: Annotated[bool, typer.Option("--only-full", help="Train on those alone.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+) -> None:
+    """Train a network; killed at any moment, the same command with --resume ends with the same result."""
+    from inbounds.config import changed, read_settings
+    from inbounds.reports.live import Screen
+    from inbounds.runs.run import Run
+    from inbounds.runs.supervise import known_recipe
+    from inbounds.training.loop import NotFinite, Trainer
+
+    settings = read_settings(known_recipe(recipe), config, changes or [])
+    if full_scans or only_full:
+        settings = changed(settings, hybrid={"full_scans": full_scans, "only_full": only_full})
+    names = [name.strip() for name in classes.split(",") if name.strip()]
+    if resume and (run / "run.json").is_file():
+        made = Run.open(run)
+        if made.settings != settings or made.seed != seed:
+            raise BadInput(f"{run}: it was begun with other settings or another seed; resume it with the same command")
+    else:
+        made = Run.create(
+            run, settings, _open(store), annotation=annotation, facts=facts_name, classes=names, seed=seed
+        )
+    try:
+        with Screen(str(run)) as screen:
+            Trainer(made, screen.show).fit(resume=resume)
+    except NotFinite as error:
+        typer.secho(f"Error: {error}", fg="red", err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
+        raise typer.Exit(130) from None
+    typer.echo(f"{run}: finished. Measure it with: inbounds evaluate {run}")
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run made by `inbounds train`.")],
+    split: Annotated[str, typer.Option(help="validation, test or train.")] = "validation",
+    model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
+    surfaces: Annotated[bool, typer.Option(help="Measure surface distances too.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Measure a run against the truth: DSC per slice and volume, HD95, surface distance, sizes, bounds held."""
+    from inbounds.evaluation.evaluate import evaluate as measure
+    from inbounds.progress import bar
+    from inbounds.reports.tables import evaluation_table
+    from inbounds.runs.run import Run
+
+    found = measure(Run.open(run), split=split, model=model, surfaces=surfaces, track=bar("evaluating"))
+    if as_json:
+        typer.echo(json.dumps(found.summary, indent=1))
+        return
+    evaluation_table(found.summary)
+    typer.echo(f"{found.folder}: written")
 
 
 @app.command()

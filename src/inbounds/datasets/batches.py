@@ -82,6 +82,10 @@ class Samples:
         """The positions of a scan's slices."""
         return range(int(self.firsts[scan]), int(self.firsts[scan + 1]))
 
+    def scans(self) -> Scans:
+        """Which scan each slice belongs to."""
+        return Scans(torch.repeat_interleave(torch.tensor([r.slices for r in self.records])), len(self.records))
+
     def batch(self, index: Int[Tensor, " B"]) -> Batch:
         """Slices by position, each by itself."""
         return self._batch(index, {}, None)

@@ -7,7 +7,8 @@
 | Decathlon | `imagesTr/NAME.nii.gz` | `labelsTr/NAME.nii.gz`, classes in `dataset.json` |
 | nothing else | scans directly in the folder | none |
 
-A case may lack labels. Labels may be weak: nnU-Net's `ignore`, or any value that is said to mean unlabelled.
+A case may lack labels. Labels may be weak: nnU-Net's `ignore`, or any value that is said to mean unlabelled. All labels
+then make up the annotation `given`, complete ones beside weak ones; only complete ones are truth.
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ def sources(
     found = []
     for name, files in layout.images.items():
         labels = layout.labels.get(name)
-        weak = labels is not None and ignore is not None and _contains(labels, ignore)
+        given = {"given": (labels, ignore)} if labels is not None and ignore is not None else None
+        if labels is not None and ignore is not None and _contains(labels, ignore):
+            labels = None  # weak labels are no truth
         found.append(
             from_files(
                 files,
@@ -111,7 +114,7 @@ def sources(
                 patient=_patient(name, patient),
                 classes=len(names),
                 values=values,
-                unlabelled=ignore if weak else None,
+                weak=given,
             )
         )
     return found, names

@@ -67,7 +67,9 @@ def split_by_patient(sources: Sequence[Source], *, validation: float, test: floa
     """
     patients = sorted({source.patient for source in sources if not source.split})
     order = np.random.default_rng(seed).permutation(len(patients))
-    held = [round(share * len(patients)) for share in (validation, test)]
+    # Whoever asks for a share of several patients gets at least one.
+    least = 1 if len(patients) > 1 else 0
+    held = [max(least, round(share * len(patients))) if share else 0 for share in (validation, test)]
     if sum(held) >= len(patients) and patients:
         raise BadInput(
             f"{len(patients)} patients cannot be split into {held[0]} and {held[1]} with any left to train on"

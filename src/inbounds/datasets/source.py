@@ -70,7 +70,6 @@ def from_files(
     patient: str,
     classes: int,
     values: Mapping[int, int] | None = None,
-    unlabelled: int | None = None,
     weak: Mapping[str, tuple[Path, int]] | None = None,
     split: str = "",
     phase: str = "",
@@ -85,8 +84,7 @@ def from_files(
         patient: Whose it is.
         classes: How many classes there are, background included.
         values: From the values in the label files to classes; as they are, if not given.
-        unlabelled: The value in `labels` that means nobody has said. Labels that contain it are weak, not truth.
-        weak: More labels given by people: annotation name to file and its unlabelled value.
+        weak: Labels given by people that are no truth: annotation name to file and its unlabelled value.
         split: The split it belongs to, if known.
         phase: Such as ED.
         group: Such as the pathology.
@@ -95,8 +93,6 @@ def from_files(
     for other in (*images[1:], *([labels] if labels else []), *(file for file, _ in (weak or {}).values())):
         same_geometry(head, header(other))
     weak = dict(weak or {})
-    if unlabelled is not None and labels is not None:
-        weak, labels = {"given": (labels, unlabelled), **weak}, None
     load = partial(_load, images, labels, weak, dict(values) if values else {k: k for k in range(classes)})
     return Source(name, patient, load, split, phase, group, tuple(weak), truth=labels is not None)
 

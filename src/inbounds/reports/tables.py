@@ -43,3 +43,14 @@ def store_tables(content: dict[str, Any]) -> None:
 
 def _range(low: float, high: float) -> str:
     return f"{low:.3g}" if abs(high - low) < 1e-6 else f"{low:.3g} to {high:.3g}"
+
+
+def evaluation_table(summary: dict[str, Any]) -> None:
+    """The means of an evaluation, for people."""
+    title = f"{summary['run']}: {summary['split']}, model {summary['model']} (epoch {summary['epoch']})"
+    table = Table("metric", "class", "mean", "std", "median", "n", "not defined", title=title, title_justify="left")
+    for metric, by_class in summary["metrics"].items():
+        for klass, row in by_class.items():
+            cells = ("" if row[k] is None else f"{row[k]:.4g}" for k in ("mean", "std", "median"))
+            table.add_row(metric, klass, *cells, str(row["n"]), str(row["n_nan"] or ""))
+    Console().print(table)

@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from inbounds.datasets.augment import Augment
 from inbounds.datasets.batches import Batch, Samples, by_scan, by_slice, load, truth_of
 from inbounds.errors import BadInput
-from inbounds.networks import build
+from inbounds.evaluation.validate import numbers, validate
+from inbounds.runs import checkpoint
+from inbounds.runs.checkpoint import State
+from inbounds.runs.metrics import Log, Measured
+from inbounds.runs.model import build_network
+from inbounds.runs.run import Run
+from inbounds.runs.supervise import supervision_of
 from inbounds.supervision import Supervision
-from inbounds.training import checkpoint
-from inbounds.training.checkpoint import State
-from inbounds.training.metrics import Log, Measured
-from inbounds.training.run import Run
-from inbounds.training.supervise import supervision_of
-from inbounds.training.validate import summarise, validate
 
 
 class NotFinite(RuntimeError):  # noqa: N818 (it names what happened)
@@ -96,18 +96,14 @@ class Trainer:
         held_out = [record for record in store.records if record.split == "validation"]
         self.held_out: Samples | None = None
         self.truth: Tensor | None = None
-        self.known: Tensor | None = None
         if held_out:
             self.held_out = load(
                 store, run.annotation, split="validation", resident=settings.training.resident, **chosen
             )
             if any(record.truth for record in held_out):
                 self.truth = truth_of(store, classes=run.classes, split="validation", device=device)
-                self.known = torch.tensor([r.truth for r in held_out for _ in range(r.slices)], device=device)
         self.augment = Augment(**settings.augment.model_dump())
-        self.network: nn.Module = build(
-            settings.network.name, run.channels, len(run.classes) + 1, **settings.network.settings
-        ).to(device)
+        self.network: nn.Module = build_network(run).to(device)
         self.rate = torch.tensor(settings.training.rate, device=device)
         self.optimiser = torch.optim.Adam(
             self.network.parameters(),
@@ -120,6 +116,7 @@ class Trainer:
         self.broken = torch.zeros((), device=device)
         self.optimiser.found_inf = self.broken  # type: ignore[attr-defined]
         self.broken_at = torch.full((), -1, dtype=torch.long, device=device)
+        self.broken_terms: dict[str, Tensor] = {}
         self.wrapped = self.fabric.setup_module(self.network)
         self.order = torch.Generator().manual_seed(run.seed)
         self.state = State(rate=settings.training.rate)
@@ -179,17 +176,20 @@ class Trainer:
         number, steps = self.state.epoch + 1, self._steps()
         sums: dict[str, Tensor] = {}
         told = time.monotonic()
+        recent: dict[int, Callable[[], list[str]]] = {}
         neutral = self.augment == Augment()
         for step, (batch, names) in enumerate(self._batches(), start=1):
             if not neutral:
                 batch, _ = self.augment(batch)
+            recent[step] = names
             named = self._step(batch, step)
             for name, term in named.items():
                 sums[name] = sums[name] + term if name in sums else term
             now = time.monotonic()
             if step == steps or now - told > 1:
                 told = now
-                self._stop_if_broken(number, step, names, named)
+                self._stop_if_broken(number, recent)
+                recent.clear()
                 done = (number - 1 - before + step / steps) or 1e-9
                 left = (now - begun) / done * (self.run.settings.training.epochs - before - done)
                 terms = {name: float(value) / step for name, value in sums.items()}
@@ -203,7 +203,7 @@ class Trainer:
         self.state.epoch = number
         if self.held_out is not None:
             seen = validate(self.wrapped, self.held_out, self.truth, self.supervision)
-            for metric, klass, value in summarise(seen, self.held_out, self.run.classes, self.known):
+            for metric, klass, value in numbers(seen, self.held_out, self.run.classes):
                 rows.append(Measured(number, "validation", metric, klass, value))
         return rows
 
@@ -213,19 +213,22 @@ class Trainer:
         self.fabric.backward(total)
         first = (~total.detach().isfinite()) & (self.broken == 0)
         self.broken_at.copy_(torch.where(first, step, self.broken_at))
+        for name, term in named.items():
+            self.broken_terms[name] = torch.where(first, term, self.broken_terms.get(name, term))
         self.broken.copy_(torch.maximum(self.broken, first.float()))
         self.optimiser.step()
         return named
 
-    def _stop_if_broken(self, epoch: int, step: int, names: Callable[[], list[str]], named: dict[str, Tensor]) -> None:
+    def _stop_if_broken(self, epoch: int, recent: dict[int, Callable[[], list[str]]]) -> None:
+        """Look at the latch, and tell what it caught; `recent` names the batches since the last look."""
         if not bool(self.broken):
             return
         at = int(self.broken_at)
-        cases = f" on {', '.join(names())}" if at == step else ""
-        terms = ", ".join(f"{name} {float(value):g}" for name, value in named.items())
+        cases = ", ".join(recent[at]())
+        terms = ", ".join(f"{name} {float(value):g}" for name, value in self.broken_terms.items())
         raise NotFinite(
-            f"{self.run.path}: the loss was not finite in epoch {epoch}, step {at}{cases} (terms: {terms}); nothing "
-            f"was updated since. The checkpoint after epoch {epoch - 1} is kept. A lower rate or weight may help"
+            f"{self.run.path}: the loss was not finite in epoch {epoch}, step {at}, on {cases} (terms: {terms}); "
+            f"nothing was updated since. The checkpoint after epoch {epoch - 1} is kept. A lower rate or weight may help"
         )
 
     def _judge(self, rows: list[Measured]) -> dict[str, bool]:

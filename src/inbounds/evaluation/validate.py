@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from inbounds.datasets.batches import Samples
 from inbounds.evaluation.overlap import Overlap, dice_per_slice, dice_per_volume, overlap
-from inbounds.regions import Scans, size
+from inbounds.regions import size
 from inbounds.supervision import Supervision
 
 CHUNK = 32
@@ -72,33 +72,21 @@ def validate(
     return Validation(found, both, (torch.cat(soft_sizes), torch.cat(hard_sizes)))
 
 
-def summarise(
-    validation: Validation, samples: Samples, classes: tuple[str, ...], known: Tensor | None
-) -> list[tuple[str, str, float]]:
-    """Metric, class and value, read from the device once.
-
-    Args:
-        validation: What was found.
-        samples: The split.
-        classes: Names of the outputs 1, 2, ...
-        known: For each slice, whether its truth is known.
-    """
+def numbers(validation: Validation, samples: Samples, classes: tuple[str, ...]) -> list[tuple[str, str, float]]:
+    """Metric, class and value of what was found on a split; an empty class stands for all of them together."""
     rows: list[tuple[str, str, float]] = []
-    if validation.overlap is not None and known is not None:
-        every = torch.tensor([n for n, r in enumerate(samples.records) for _ in range(r.slices)], device=known.device)
-        by_slice = dice_per_slice(validation.overlap)[known]
-        by_volume = dice_per_volume(validation.overlap, Scans(every, len(samples.records)))
-        told = torch.tensor([record.truth for record in samples.records], device=by_volume.device)
-        by_volume = by_volume[told]
+    if validation.overlap is not None:
+        by_slice = dice_per_slice(validation.overlap)
+        by_volume = dice_per_volume(validation.overlap, samples.scans())
         ratio = [sizes.sum(dim=0) / validation.overlap.true.sum(dim=0).clamp(min=1) for sizes in validation.sizes]
         for k, name in enumerate(classes, start=1):
             rows += [
-                ("dsc_slice", name, float(by_slice[:, k].mean())),
+                ("dsc_slice", name, float(by_slice[:, k].nanmean())),
                 ("dsc_volume", name, float(by_volume[:, k].nanmean())),
                 ("soft_size_over_true", name, float(ratio[0][k])),
                 ("hard_size_over_true", name, float(ratio[1][k])),
             ]
-        rows.append(("dsc_slice", "", float(by_slice[:, 1:].mean())))
+        rows.append(("dsc_slice", "", float(by_slice[:, 1:].nanmean())))
         rows.append(("dsc_volume", "", float(by_volume[:, 1:].nanmean())))
     for k, name in enumerate(classes, start=1):
         rows.append(("soft_size", name, float(validation.sizes[0][:, k].mean())))
@@ -106,6 +94,8 @@ def summarise(
     for name, (soft, hard) in validation.held.items():
         rows += [("held_soft", name, float(soft.float().mean())), ("held_hard", name, float(hard.float().mean()))]
     if validation.held:
+        images = [hard for _, hard in validation.held.values()]
+        rows.append(("held", "", float(torch.cat(images).float().mean())))
         broken = sum(int((~hard).sum()) for _, hard in validation.held.values())
         rows.append(("violations", "", float(broken)))
     return rows

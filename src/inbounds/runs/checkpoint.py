@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,7 +55,7 @@ def save(
     folder = root / "checkpoints"
     before = sorted(old for old in folder.glob("[0-9]*") if old.is_dir())
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
-    with aside(folder / f"{state.epoch:04d}") as new:
+    with _disk_errors(folder), aside(folder / f"{state.epoch:04d}") as new:
         save_file(weights, new / "last.safetensors")
         for model, is_better in better.items():
             kept = before[-1] / f"{model}.safetensors" if before else None
@@ -67,6 +69,16 @@ def save(
         write_json(new / "state.json", numbers)
     for old in before:
         shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except SafetensorError as error:
+        raise BadInput(f"{folder}: could not be written ({error}); the checkpoint before is intact") from None
 
 
 def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer) -> State:

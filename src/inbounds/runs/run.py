@@ -67,7 +67,7 @@ class Run:
         Raises:
             BadInput: There is a run at this path already, or the store lacks what was asked for.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and (not path.is_dir() or any(not file.name.startswith(".") for file in path.iterdir())):
             raise BadInput(f"{path}: already exists; add --resume to go on with it, or choose another name")
         if annotation is None:
             if settings.recipe != "full":
@@ -141,6 +141,13 @@ class Run:
                 f"{self.path}: it keeps no model {model!r} (best needs a truth to validate on); it has: {have}"
             )
         return file
+
+    @property
+    def default_model(self) -> str:
+        """`best` where there was a truth to choose by, else `constraints`, else `last`."""
+        folder = self.checkpoint
+        kept = [model for model in MODELS if folder is not None and (folder / f"{model}.safetensors").is_file()]
+        return kept[0] if kept else "last"
 
     def opened_store(self) -> Store:
         """The run's data, checked to be what it was trained on."""

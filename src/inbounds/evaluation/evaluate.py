@@ -1,0 +1,145 @@
+"""Evaluate a run: predictions on a split of its store against the truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from inbounds.annotations.annotation import UNLABELLED
+from inbounds.datasets.batches import Batch, Samples, load, truth_of
+from inbounds.datasets.store import Record, write_json
+from inbounds.errors import BadInput
+from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
+from inbounds.evaluation.surface import surface_distances
+from inbounds.evaluation.table import Row, summarise, write_rows
+from inbounds.evaluation.validate import predict
+from inbounds.regions import Scans
+from inbounds.runs.model import load_network
+from inbounds.runs.run import Run
+from inbounds.runs.supervise import supervision_of
+from inbounds.supervision import Supervision
+
+Track = Callable[[Sequence[int]], Iterable[int]]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation found.
+
+    Attributes:
+        rows: Every number: of slices, of volumes.
+        summary: Mean, standard deviation and counts by metric and class.
+        folder: Where both were written.
+    """
+
+    rows: list[Row]
+    summary: dict[str, Any]
+    folder: Path
+
+
+def evaluate(
+    run: Run,
+    *,
+    split: str = "validation",
+    model: str | None = None,
+    device: torch.device | str = "cpu",
+    surfaces: bool = True,
+    track: Track = iter,
+) -> Evaluation:
+    """Measure a run's network on a split, and write `cases.csv` and `summary.json` into the run's folder.
+
+    DSC per slice counts an empty prediction on an empty slice as 1, as in the paper; per volume a class that is neither
+    predicted nor there is NaN and counted. Surface distances are in mm (MONAI), of the whole volume. `held` tells if a
+    constraint holds, for the probabilities and for the mask.
+
+    Args:
+        run: The run.
+        split: `validation`, `test` or `train`.
+        model: `best`, `constraints` or `last`; by default the first of them that the run keeps.
+        device: Where the network runs.
+        surfaces: Measure surface distances, which takes longer than all else.
+        track: Wraps the scans, for a progress bar.
+    """
+    store = run.opened_store()
+    if not any(record.truth for record in store.records if record.split == split):
+        raise BadInput(f"{store.path}: there is no truth in the split {split!r} to evaluate against")
+    model = model or run.default_model
+    network = load_network(run, model, device)
+    samples = load(
+        store, run.annotation, facts=run.facts, classes=run.classes, split=split, device=device, resident=False
+    )
+    truth = truth_of(store, classes=run.classes, split=split)
+    supervision = supervision_of(run.settings, store, run.classes, run.facts)
+    told = json.loads((run.weights(model).parent / "state.json").read_text(encoding="utf-8"))
+    epoch = {"best": "best", "constraints": "fewest"}.get(model)
+    number = int(told[epoch][1]) if epoch else int(told["epoch"])
+    rows: list[Row] = []
+    for scan in track(range(len(samples.records))):
+        found = _scan(network, samples, truth, supervision, scan, run.classes, surfaces)
+        record = samples.records[scan]
+        rows += [Row(str(run.path), number, record.name, s, klass, metric, value) for s, klass, metric, value in found]
+    folder = run.path / "evaluation" / f"{split}-{model}"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_rows(folder / "cases.csv", rows)
+    summary = {"run": str(run.path), "split": split, "model": model, "epoch": number, "metrics": summarise(rows)}
+    write_json(folder / "summary.json", summary)
+    return Evaluation(rows, summary, folder)
+
+
+Found = list[tuple[int | Literal[""], str, str, float]]
+
+
+def _scan(
+    network: nn.Module,
+    samples: Samples,
+    truth: Tensor,
+    supervision: Supervision,
+    scan: int,
+    classes: Sequence[str],
+    surfaces: bool,
+) -> Found:
+    """Slice (empty for the volume), class, metric and value."""
+    record = samples.records[scan]
+    batch = samples.scan_batch([scan])
+    probs = predict(network, batch.image)
+    rows = _held(supervision, probs, batch, record)
+    if not record.truth:
+        return rows
+    mask = probs.argmax(dim=1).cpu()
+    positions = samples.slices_of(scan)
+    real = truth[positions.start : positions.stop]
+    counts = overlap(mask, real, probs.shape[1])
+    whole = Scans(torch.zeros(record.slices, dtype=torch.long), 1)
+    by_slice, by_volume, errors = dice_per_slice(counts), dice_per_volume(counts, whole), size_error(counts, whole)
+    depth, height, width = record.spacing
+    fitted = (depth, height / record.fit.scale[0], width / record.fit.scale[1])
+    voxel = fitted[0] * fitted[1] * fitted[2] / 1000
+    for k, name in enumerate(classes, start=1):
+        rows += [(n, name, "dsc_slice", float(by_slice[n, k])) for n in range(record.slices)]
+        rows += [
+            ("", name, "dsc_volume", float(by_volume[0, k])),
+            ("", name, "volume_ml", float(counts.predicted[:, k].sum()) * voxel),
+            ("", name, "true_volume_ml", float(counts.true[:, k].sum()) * voxel),
+            ("", name, "relative_size_error", float(errors.relative[0, k])),
+        ]
+        if surfaces:
+            distances = surface_distances((mask == k) & (real != UNLABELLED), real == k, fitted)
+            rows += [("", name, "hd95_mm", distances.hd95), ("", name, "assd_mm", distances.assd)]
+    return rows
+
+
+def _held(supervision: Supervision, probs: Tensor, batch: Batch, record: Record) -> Found:
+    rows: Found = []
+    for constraint in supervision.constraints:
+        for kind, hard in (("soft", False), ("hard", True)):
+            violation = constraint.violation(probs, batch.image, batch.annotation, hard=hard)
+            held = (violation <= 0).flatten(1).all(dim=1).tolist()
+            scopes: list[int | Literal[""]] = list(range(record.slices)) if constraint.scope == "image" else [""]
+            rows += [(s, "", f"held_{kind}_{constraint.name}", float(h)) for s, h in zip(scopes, held, strict=True)]
+    return rows

@@ -1,0 +1,1 @@
+"""A run as a folder: what it was told, where it stands, and the networks it keeps."""

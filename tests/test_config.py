@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inbounds.config import read_settings
+from inbounds.errors import BadInput
+
+
+def test_defaults_are_the_papers() -> None:
+    settings = read_settings("individual")
+    assert settings.network.name == "enet"
+    training = settings.training
+    assert (training.epochs, training.batch, training.rate, training.betas) == (200, 1, 5e-4, (0.9, 0.99))
+    assert (training.patience, training.factor) == (20, 0.5)
+
+
+def test_a_file_then_single_changes(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('[training]\nepochs = 7\nbatch = 4\n[network]\nname = "residual_unet"\nsettings = {width = 8}\n')
+    settings = read_settings("tags", file, ["training.epochs=9", "common.lower=60", "network.name=enet"])
+    assert (settings.training.epochs, settings.training.batch, settings.network.name) == (9, 4, "enet")
+    assert settings.common.lower == 60
+    assert settings.network.settings == {"width": 8}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("training.epoch=3", "unknown setting 'training.epoch'; did you mean training.epochs"),
+        ("wieght=3", "unknown setting 'wieght'; did you mean weight"),
+        ("training.epochs=0", r"training.epochs is 0: .*greater than or equal to 1"),
+        ("training.epochs=many", "training.epochs is 'many'"),
+        ("training.epochs", "write it as key=value"),
+        ("network.name.x=1", "training|network"),
+        ("common={lower=1, patient='a'}", "give lower and upper, or a patient"),
+    ],
+)
+def test_refuses(change: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        read_settings("common", None, [change])
+
+
+def test_refuses_a_file_that_is_no_toml(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text("training = [")
+    with pytest.raises(BadInput, match=r"a.toml: cannot be read as TOML"):
+        read_settings("tags", file)
+    with pytest.raises(BadInput, match=r"b.toml: cannot be read"):
+        read_settings("tags", tmp_path / "b.toml")
+    file.write_text('recipe = "common"')
+    with pytest.raises(BadInput, match="made for the recipe 'common', not for 'tags'"):
+        read_settings("tags", file)

@@ -1,0 +1,297 @@
+"""Training on a few generated hearts: what a run keeps, and that nothing can take it away."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from inbounds.config import read_settings
+from inbounds.datasets import hearts
+from inbounds.datasets.annotate import simulate
+from inbounds.datasets.fit import Fit
+from inbounds.datasets.prepare import Plan, prepare
+from inbounds.datasets.store import Store
+from inbounds.errors import BadInput
+from inbounds.evaluation.evaluate import evaluate
+from inbounds.runs.metrics import read
+from inbounds.runs.run import Run
+from inbounds.supervision import recipes
+from inbounds.training.loop import NotFinite, Progress, Trainer
+
+SMALL = [
+    "network.name=monai:UNet",
+    "network.settings={spatial_dims=2,channels=[4,8],strides=[2]}",
+    "training.batch=8",
+    "training.device=cpu",
+]
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    path = tmp_path_factory.mktemp("data") / "hearts"
+    made = prepare(hearts.sources(4, side=48), path, Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")).store
+    simulate(made, "disc", "disc", [1, 2, 3])
+    return made
+
+
+def start(path: Path, store: Store, recipe: str = "individual", *changes: str, **told: object) -> Run:
+    settings = read_settings(recipe, None, [*SMALL, *changes])
+    told = {"annotation": None if recipe == "full" else "disc", "classes": ["LV"], **told}
+    return Run.create(path, settings, store, **told)  # type: ignore[arg-type]
+
+
+def kept(run: Run) -> dict[str, bytes]:
+    """Everything that a run keeps, but for event files."""
+    files = [file for file in sorted(run.path.rglob("*")) if file.is_file() and "tensorboard" not in file.parts]
+    return {str(file.relative_to(run.path)): file.read_bytes() for file in files if file.name != "run.json"}
+
+
+@pytest.mark.parametrize("recipe", recipes)
+def test_every_recipe_trains(tmp_path: Path, store: Store, recipe: str) -> None:
+    shown: list[Progress] = []
+    run = start(tmp_path / "run", store, recipe, "training.epochs=2")
+    before = Trainer(run).network.state_dict()
+    Trainer(run, shown.append).fit()
+    assert run.checkpoint is not None
+    assert run.checkpoint.name == "0002"
+    weights = load_file(run.weights("last"))
+    moved = [not torch.equal(tensor, before[name]) for name, tensor in weights.items() if "weight" in name]
+    assert any(moved)
+    assert shown[-1].epoch == shown[-1].epochs == 2
+    assert shown[-1].step == shown[-1].steps
+    rows = read(run.path / "metrics.csv")
+    constrained = bool(recipes[recipe]().constraints)
+    metrics = {(row.split, row.metric) for row in rows}
+    assert {("train", "loss_labels"), ("validation", "dsc_slice"), ("validation", "dsc_volume")} <= metrics
+    assert (("validation", "held_hard") in metrics) == constrained
+    assert (run.checkpoint / "constraints.safetensors").exists() == constrained
+
+
+def test_several_classes_and_a_written_constraint(tmp_path: Path, store: Store) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        'weight = 0.02\n[[constraints]]\nstatistic = "mean_intensity"\nbounds = "fixed"\nlower = 0.2\n'
+        'classes = ["RV"]\npenalty = "hinge"\nname = "bright"\n'
+    )
+    settings = read_settings("tags", file, [*SMALL, "training.epochs=1"])
+    run = Run.create(tmp_path / "run", settings, store, annotation="disc", classes=["LV", "RV"])
+    trainer = Trainer(run)
+    assert [constraint.name for constraint in trainer.supervision.constraints] == ["size", "bright"]
+    assert trainer.supervision.constraints[1].classes == (2,)
+    trainer.fit()
+    classes = {row.klass for row in read(run.path / "metrics.csv") if row.metric == "dsc_slice"}
+    assert classes == {"LV", "RV", ""}
+
+
+def test_common_bounds_are_fitted_on_a_patient(tmp_path: Path, store: Store) -> None:
+    patient = store.records[0].patient
+    run = start(tmp_path / "run", store, "common", f"common.patient={patient}")
+    (bounds,) = (c.bounds for c in Trainer(run).supervision.constraints)
+    sizes = [int((store.truth[n] == 3).sum()) for r in store.records if r.patient == patient for n in r.range]
+    seen = [size for size in sizes if size]
+    assert bounds.lower == [[pytest.approx(0.9 * min(seen), rel=1e-5)]]
+    assert bounds.upper == [[pytest.approx(1.1 * max(seen), rel=1e-5)]]
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path, store: Store) -> None:
+    seeds = {"a": 1, "b": 1, "c": 2}
+    runs = [start(tmp_path / name, store, "tags", "training.epochs=2", seed=seed) for name, seed in seeds.items()]
+    for run in runs:
+        Trainer(run).fit()
+    first, again, other = (kept(run) for run in runs)
+    assert first == again
+    assert first["metrics.csv"] != other["metrics.csv"]
+
+
+def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store) -> None:
+    """Stopped after each epoch, in a new trainer each time, as a run that was never stopped."""
+    wild = ["augment.flip=true", "augment.rotate=20", "augment.contrast=1.2", "training.patience=1"]
+    whole = start(tmp_path / "whole", store, "individual", "training.epochs=3", *wild)
+    Trainer(whole).fit()
+    pieces = start(tmp_path / "pieces", store, "individual", "training.epochs=3", *wild)
+    for _ in range(3):
+        trainer = Trainer(pieces)
+        original = trainer._epoch
+
+        def once(begun: float, before: int, original=original, trainer=trainer):
+            if trainer.state.epoch > before:
+                raise KeyboardInterrupt
+            return original(begun, before)
+
+        trainer._epoch = once  # type: ignore[method-assign]
+        try:
+            trainer.fit(resume=True)
+        except KeyboardInterrupt:
+            continue
+    assert kept(whole) == kept(pieces)
+
+
+KILLED = """
+import os, signal, sys
+from inbounds.cli import run
+count, at = 0, int(sys.argv[1])
+def hook(event, arguments):
+    global count
+    if event in ("os.rename", "os.link", "os.remove", "os.rmdir", "os.mkdir") and "run" in str(arguments[0]):
+        count += 1
+        if count == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+sys.argv = ["inbounds", *sys.argv[2:]]
+run()
+"""
+
+
+@pytest.mark.parametrize("at", [2, 5, 8, 11, 16])
+def test_killed_anywhere_and_resumed_it_ends_the_same(tmp_path: Path, store: Store, at: int) -> None:
+    changes = [word for change in [*SMALL, "training.epochs=2"] for word in ("--set", change)]
+    words = ["train", "tags", "--store", str(store.path), "--annotation", "disc", "--classes", "LV", *changes]
+    whole = start(tmp_path / "whole", store, "tags", "training.epochs=2")
+    Trainer(whole).fit()
+    path = tmp_path / "run"
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(at), *words, "--run", str(path)], capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    ended = subprocess.run(
+        [sys.executable, "-m", "inbounds", *words, "--run", str(path), "--resume"], capture_output=True
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
+    assert kept(Run.open(path)) == kept(whole)
+
+
+def test_a_run_is_not_overwritten(tmp_path: Path, store: Store) -> None:
+    run = start(tmp_path / "run", store, "tags", "training.epochs=1")
+    Trainer(run).fit()
+    with pytest.raises(BadInput, match="already exists; add --resume"):
+        start(tmp_path / "run", store, "tags")
+    with pytest.raises(BadInput, match="begun already; add --resume"):
+        Trainer(run).fit()
+
+
+def test_a_loss_that_is_not_finite_freezes_the_network_and_stops(tmp_path: Path, store: Store) -> None:
+    run = start(tmp_path / "run", store, "tags", "training.epochs=1")
+    Trainer(run).fit()
+    good = kept(run)
+    settings = read_settings("tags", None, [*SMALL, "training.epochs=2"])
+    about = json.loads((run.path / "run.json").read_text())
+    (run.path / "run.json").write_text(json.dumps({**about, "settings": settings.model_dump()}))
+    trainer = Trainer(Run.open(run.path))
+    clean = trainer.samples.images
+    trainer.samples.images = clean.float()
+    trainer.samples.images[len(clean) // 2] = torch.nan
+    with pytest.raises(
+        NotFinite, match=r"not finite in epoch 2, step \d+, on .*phantom.*slice \d.*terms: labels nan, size nan"
+    ) as stopped:
+        trainer.fit(resume=True)
+    assert "checkpoint after epoch 1 is kept" in str(stopped.value)
+    for name, tensor in trainer.network.named_parameters():
+        assert tensor.isfinite().all(), name
+    after = kept(Run.open(run.path))
+    assert {name: after[name] for name in good} == good
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, store: Store) -> None:
+    run = start(tmp_path / "run", store, "tags", "training.epochs=3")
+    trainer = Trainer(run)
+    saved = trainer._judge
+
+    def fill(rows):
+        if trainer.state.epoch == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+        return saved(rows)
+
+    trainer._judge = fill  # type: ignore[method-assign]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        with pytest.raises(BadInput, match="could not be written"):
+            trainer.fit()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [folder.name for folder in (run.path / "checkpoints").iterdir()] == ["0001"]
+    Trainer(run).fit(resume=True)
+    whole = start(tmp_path / "whole", store, "tags", "training.epochs=3")
+    Trainer(whole).fit()
+    assert kept(run) == kept(whole)
+
+
+def test_without_truth_constraints_choose(tmp_path: Path, store: Store) -> None:
+    """Nobody drew a mask: the rate and the default model go by constraints that hold."""
+    import shutil
+
+    blind = tmp_path / "blind"
+    shutil.copytree(store.path, blind)
+    about = json.loads((blind / "dataset.json").read_text())
+    for scan in about["scans"]:
+        scan["truth"] = False
+    del about["checksums"]["truth.npy"]
+    (blind / "truth.npy").unlink()
+    (blind / "dataset.json").write_text(json.dumps(about))
+    run = start(tmp_path / "run", Store(blind), "tags", "training.epochs=2", "training.patience=1")
+    Trainer(run).fit()
+    assert run.default_model == "constraints"
+    with pytest.raises(BadInput, match="keeps no model 'best'"):
+        run.weights("best")
+    with pytest.raises(BadInput, match="no truth in the split"):
+        evaluate(run)
+
+
+def test_evaluate_measures_what_the_run_measured(tmp_path: Path, store: Store) -> None:
+    run = start(tmp_path / "run", store, "full", "training.epochs=4", "training.rate=0.01")
+    Trainer(run).fit()
+    for model in ("last", "best"):
+        found = evaluate(run, model=model, surfaces=False)
+        epoch = found.summary["epoch"]
+        rows = read(run.path / "metrics.csv")
+        for metric in ("dsc_slice", "dsc_volume"):
+            (wanted,) = (r.value for r in rows if (r.epoch, r.metric, r.klass) == (epoch, metric, "LV"))
+            assert found.summary["metrics"][metric]["LV"]["mean"] == pytest.approx(wanted, abs=1e-5)
+    assert found.summary["metrics"]["volume_ml"]["LV"]["n"] == 2
+
+
+BLOCKED = """
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {blocked}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Block())
+from inbounds.cli import run
+run()
+"""
+
+
+@pytest.mark.parametrize("fabric", ["lightning", "lightning_fabric"])
+def test_trains_where_readers_and_monai_are_absent(tmp_path: Path, store: Store, fabric: str) -> None:
+    """From a store, with either package of Lightning Fabric."""
+    blocked = {"monai", "nibabel", "SimpleITK", "tensorboard", fabric}
+    words = ["train", "tags", "--store", str(store.path), "--annotation", "disc", "--run", str(tmp_path / "run")]
+    words += ["--set", "training.epochs=1", "--set", "training.batch=32", "--set", "training.device=cpu"]
+    code = BLOCKED.replace("{blocked}", repr(blocked))
+    ended = subprocess.run([sys.executable, "-c", code, *words], capture_output=True)
+    assert ended.returncode == 0, ended.stderr.decode()
+    assert (tmp_path / "run" / "checkpoints" / "0001" / "last.safetensors").exists()
+
+
+def test_interrupted_it_says_how_to_go_on(tmp_path: Path, store: Store) -> None:
+    words = ["train", "tags", "--store", str(store.path), "--annotation", "disc", "--run", str(tmp_path / "run")]
+    words += [word for change in [*SMALL, "training.epochs=500"] for word in ("--set", change)]
+    process = subprocess.Popen([sys.executable, "-m", "inbounds", *words], stderr=subprocess.PIPE, encoding="utf-8")
+    for _ in range(600):
+        if list((tmp_path / "run").glob("checkpoints/0*")):
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "--resume" in told
+    assert "Traceback" not in told
