@@ -169,6 +169,12 @@ def test_killed_anywhere_and_resumed_it_ends_the_same(tmp_path: Path, store: Sto
     assert kept(Run.open(path)) == kept(whole)
 
 
+def test_full_supervision_refuses_weak_labels(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(BadInput, match="needs complete labels, and 'disc' leaves pixels unlabelled"):
+        start(tmp_path / "run", store, "full", annotation="disc")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_is_not_overwritten(tmp_path: Path, store: Store) -> None:
     run = start(tmp_path / "run", store, "tags", "training.epochs=1")
     Trainer(run).fit()

@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from inbounds.annotations.annotation import UNLABELLED
 from inbounds.config import Settings
 from inbounds.datasets.store import FULL, Store, write_json
 from inbounds.errors import BadInput
@@ -75,7 +76,12 @@ class Run:
                     f"{store.path}: name the weak labels with --annotation; there are: {', '.join(store.annotations)}"
                 )
             annotation = FULL
-        store.label(annotation)
+        labels = store.label(annotation)
+        if settings.recipe == "full" and (labels.values == UNLABELLED).any() and annotation != FULL:
+            raise BadInput(
+                f"{store.path}: the recipe 'full' needs complete labels, and {annotation!r} leaves pixels unlabelled; "
+                "leave --annotation out, or train 'partial' on it"
+            )
         if facts is None and annotation in store.fact_names:
             facts = annotation
         if facts is not None:
