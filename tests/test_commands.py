@@ -1,0 +1,80 @@
+"""The commands in README and docs/ are run as they stand there; only training is cut short."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from archives import done
+from inbounds.datasets.phantom import generate
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SHORT = ["training.epochs=1", "training.batch=16", "training.device=cpu", "network.name=monai:UNet"]
+SHORT += ["network.settings={spatial_dims=2,channels=[4,8],strides=[2]}"]
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+
+def commands(page: str) -> list[list[str]]:
+    """The words of every `inbounds` command on a page, comments left out."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    lines = [line for block in BLOCK.findall(text) for line in block.splitlines() if line.startswith("inbounds ")]
+    assert lines, f"{page} has no commands"
+    return [shlex.split(line, comments=True)[1:] for line in lines]
+
+
+def run(words: list[str]) -> None:
+    if words[0] == "train":
+        words = [*words, *(part for change in SHORT for part in ("--set", change))]
+    if words[:2] == ["prepare", "phantom"]:
+        words = [*words, "--patients", "4", "--side", "48"]
+    done(*words)
+
+
+def my_scans(folder: Path) -> None:
+    """What a user may have: a few scans with masks."""
+    import nibabel
+
+    for patient in range(1, 5):
+        scan = generate(patient, "ED", shape=(64, 60), seed=3)
+        for name, array in (("images", scan.image), ("labels", (scan.truth == 3).astype(np.uint8))):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            image = nibabel.Nifti1Image(array.T, np.diag([*scan.spacing[::-1], 1.0]))
+            nibabel.save(image, folder / name / f"liver{patient}.nii.gz")
+
+
+def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    my_scans(Path("my_scans"))
+    lines = ["case,slice,row,column,class", *(f"liver{n},3,30,30,liver" for n in range(1, 5))]
+    Path("clicks.csv").write_text("\n".join(lines) + "\n")
+    for words in commands("README.md"):
+        run(words)
+    assert Path("preview.png").is_file()
+    assert list(Path("runs/first/evaluation").glob("*/summary.json"))
+
+
+def test_training_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in commands("docs/training.md"):
+        run(words)
+    assert list(Path("runs/individual/evaluation").glob("*/summary.json"))
+
+
+def test_data_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    my_scans(Path("my_scans"))
+    Path("clicks.csv").write_text("case,slice,row,column,class\nphantom001_ED,3,20,20,LV\n")
+    for words in commands("docs/data.md"):
+        if words[0] == "prepare" and words[1] in ("acdc", "promise12", "spine"):
+            continue  # these need the data; tests/datasets/test_real.py runs them where it is
+        if words[:2] == ["prepare", "folder"]:
+            words = ["background,liver" if word.startswith("background") else word for word in words]
+        run(words)
+    assert Path("preview.png").is_file()
+    assert Path("form.csv").is_file()
