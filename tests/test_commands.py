@@ -53,17 +53,25 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     my_scans(Path("my_scans"))
     lines = ["case,slice,row,column,class", *(f"liver{n},3,30,30,liver" for n in range(1, 5))]
     Path("clicks.csv").write_text("\n".join(lines) + "\n")
+    my_scans(Path("mine"))
+    Path("mine/images").rename("new_scans")
     for words in commands("README.md"):
         run(words)
     assert Path("preview.png").is_file()
+    assert Path("masks/predictions.csv").is_file()
+    assert Path("report/index.html").is_file()
     assert list(Path("runs/first/evaluation").glob("*/summary.json"))
 
 
 def test_training_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    my_scans(Path("mine"))
+    Path("mine/images").rename("new_scans")
     for words in commands("docs/training.md"):
         run(words)
     assert list(Path("runs/individual/evaluation").glob("*/summary.json"))
+    assert Path("masks/liver1_mask.nii.gz").is_file()
+    assert Path("report/index.html").is_file()
 
 
 def test_data_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

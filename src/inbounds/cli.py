@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -135,7 +134,7 @@ def acdc(
     """ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any."""
     from inbounds.datasets import acdc as data
 
-    _prepare_archive(data, source, store, _fits(fit), fit, side, dtype, split, seed, test)
+    _prepare_archive(data, source, store, fit, side, dtype, split, seed, test)
 
 
 @prepare.command()
@@ -152,7 +151,7 @@ def promise12(
     """PROMISE12: prostate MR. The archive comes as three zips; give the folder that holds them."""
     from inbounds.datasets import promise12 as data
 
-    _prepare_archive(data, source, store, _fits(fit), fit, side, dtype, split, seed, test)
+    _prepare_archive(data, source, store, fit, side, dtype, split, seed, test)
 
 
 @prepare.command()
@@ -168,7 +167,7 @@ def spine(
     """Vertebral bodies in MR (Zenodo record 22304), cut axially as in the paper."""
     from inbounds.datasets import spine as data
 
-    _prepare_archive(data, source, store, data.axial, "axial", side, dtype, split, seed, test)
+    _prepare_archive(data, source, store, "axial", side, dtype, split, seed, test)
 
 
 @prepare.command()
@@ -187,13 +186,13 @@ def folder(
 ) -> None:
     """Your own scans: NIfTI, MetaImage, NRRD, DICOM, PNG, TIFF; labels full, weak, or none at all."""
     from inbounds.datasets import folder as data
-    from inbounds.datasets.prepare import Plan, split_by_patient
+    from inbounds.datasets.prepare import FITS, Plan, split_by_patient
 
     layout = data.recognise(source)
     names = tuple(name.strip() for name in classes.split(",")) if classes else ()
     found, names = data.sources(layout, source, classes=names, unlabelled=unlabelled, patient=patient)
     typer.echo(f"{source}: {layout.kind}, {len(found)} scans, {sum(s.truth for s in found)} with a full mask", err=True)
-    plan = Plan(source.name or "folder", names, (side, side), _fits(fit), fit, dtype.value, layout.kind)
+    plan = Plan(source.name or "folder", names, (side, side), FITS[fit], fit, dtype.value, layout.kind)
     _prepare(split_by_patient(found, validation=validation, test=test, seed=seed), store, plan)
 
 
@@ -216,17 +215,10 @@ def phantom(
     _prepare(data.sources(patients, side=side, seed=seed), store, plan)
 
 
-def _fits(fit: Fitting) -> Any:
-    from inbounds.datasets.fit import Fit as Fitted
-
-    return Fitted.pad if fit is Fitting.pad else Fitted.resize
-
-
 def _prepare_archive(
     data: Any,
     source: Path,
     store: Path,
-    fit: Callable[..., Any],
     fitting: str,
     side: int,
     dtype: Depth,
@@ -235,7 +227,7 @@ def _prepare_archive(
     test: float,
 ) -> None:
     from inbounds.datasets.archive import unpacked
-    from inbounds.datasets.prepare import Plan, hold_out, split_by_patient
+    from inbounds.datasets.prepare import FITS, Plan, hold_out, split_by_patient
 
     with unpacked(source, data.wanted) as root:
         found = data.sources(root, reference=split is Splitting.reference)
@@ -243,7 +235,9 @@ def _prepare_archive(
             found = hold_out(found, test, seed)
         else:
             found = split_by_patient(found, validation=data.VALIDATION, test=test, seed=seed)
-        _prepare(found, store, Plan(data.NAME, data.CLASSES, (side, side), fit, fitting, dtype.value, data.NAME))
+        _prepare(
+            found, store, Plan(data.NAME, data.CLASSES, (side, side), FITS[fitting], fitting, dtype.value, data.NAME)
+        )
 
 
 def _prepare(found: list[Source], store: Path, plan: Plan) -> None:
@@ -472,6 +466,64 @@ def evaluate(
         return
     evaluation_table(found.summary)
     typer.echo(f"{found.folder}: written")
+
+
+@app.command()
+def predict(
+    run: Annotated[Path, typer.Argument(help="A run made by `inbounds train`.")],
+    inputs: Annotated[
+        list[Path], typer.Argument(metavar="INPUT", help="Scans, folders of slices (DICOM, PNG), folders of scans.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for masks, predictions.csv and predictions.json.")],
+    model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Write probabilities too, as .npz.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results that are there.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+) -> None:
+    """Segment new scans: masks in each scan's own geometry and format, volumes and centroids as a table."""
+    from inbounds.inference import Predictor, predict_files
+    from inbounds.progress import bar
+
+    predictor = Predictor(run, model, device)
+    found = predict_files(
+        predictor, inputs, out, probabilities=probabilities, overwrite=overwrite, track=bar("predicting")
+    )
+    for warning in found.warnings[:10]:
+        typer.echo(f"Note: {warning}", err=True)
+    if len(found.warnings) > 10:
+        typer.echo(f"Note: and {len(found.warnings) - 10} more; predictions.csv has them all", err=True)
+    for name, reason in found.failures.items():
+        typer.secho(f"Failed: {name}: {reason}", fg="red", err=True)
+    values = ", ".join(f"{value} is {name}" for value, name in enumerate(predictor.classes, start=1))
+    typer.echo(f"{out}: {len(found.masks)} of {len(found.masks) + len(found.failures)} masks written; {values}")
+    if found.failures:
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs made by `inbounds train`.")],
+    out: Annotated[Path, typer.Option(help="The folder for index.html.")],
+    split: Annotated[str, typer.Option(help="validation, test or train.")] = "validation",
+    title: Annotated[str, typer.Option(help="The heading; by default the data and the classes.")] = "",
+) -> None:
+    """Compare runs on one page for the browser: table, curves, box plots, cases, settings."""
+    from inbounds.evaluation.evaluate import evaluate as measure
+    from inbounds.evaluation.evaluate import predict_slices
+    from inbounds.progress import bar
+    from inbounds.reports.cases import choose
+    from inbounds.reports.page import write_page
+    from inbounds.reports.results import read_results, unmeasured
+    from inbounds.runs.run import Run
+
+    opened = [Run.open(run) for run in runs]
+    for run, model in unmeasured(opened, split):
+        measure(run, split=split, model=model, track=bar(f"evaluating {run.path.name}, {model}"))
+    results = read_results(opened, split)
+    shown = choose(results, split)
+    places = sorted({view.position for view in shown})
+    masks = [predict_slices(run, places) if run.checkpoint else {} for run in opened]
+    typer.echo(f"{write_page(out, results, shown, masks, split, title)}: written")
 
 
 @app.command()

@@ -102,10 +102,15 @@ class Samples:
     def _batch(self, index: Tensor, scan_facts: Mapping[str, Tensor], scans: Scans | None) -> Batch:
         there, here = index.to(self.labels.device), index.to(self.device)
         stored = self.images[there if self.rows is None else self.rows[there]].to(self.device, non_blocking=True)
-        image = stored.float() / 255 if stored.dtype == torch.uint8 else stored.float()
+        image = as_float(stored)
         label = self.labels[there].to(self.device, non_blocking=True)
         facts = {name: fact[here] for name, fact in self.facts.items()}
         return Batch(image, Annotation(label, facts, scan_facts, scans))
+
+
+def as_float(stored: Shaped[Tensor, "B channels H W"]) -> Float[Tensor, "B channels H W"]:
+    """Slices as a network sees them: brightness from 0 to 1, whether stored with 8 bits or as float16."""
+    return stored.float() / 255 if stored.dtype == torch.uint8 else stored.float()
 
 
 def load(

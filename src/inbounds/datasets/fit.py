@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Shaped, UInt8
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class Fit:
         rows, columns = (_nearest(n, of) for n, of in zip(self.shape, (self.height, self.width), strict=True))
         return window[:, rows[:, None], columns]
 
-    def back(self, slices: UInt8[np.ndarray, "n H W"], outside: int = 0) -> UInt8[np.ndarray, "n rows columns"]:
-        """Label maps from the grid onto the original slices; what the window left out becomes `outside`."""
+    def back(self, slices: Shaped[np.ndarray, "n H W"], outside: int = 0) -> Shaped[np.ndarray, "n rows columns"]:
+        """Label maps, or probabilities, from the grid onto the original slices; what was cut off becomes `outside`."""
         rows, columns = (_nearest(n, of) for n, of in zip((self.height, self.width), self.shape, strict=True))
         window = slices[:, rows[:, None], columns]
         full = np.full((len(slices), *self.original), outside, dtype=slices.dtype)

@@ -57,10 +57,10 @@ def recognise(root: Path) -> Layout:
         described = _described(root / "dataset.json")
         images = _scans(root / "imagesTr")
         nnunet = bool(images) and all(_CHANNEL.match(name) for name in images)
-        channels = _channels(images) if nnunet else _single(images)
+        cases = channels(images) if nnunet else _single(images)
         classes, ignore = _class_names(root / "dataset.json", described)
         labels = _scans(root / "labelsTr") if (root / "labelsTr").is_dir() else {}
-        return Layout("nnU-Net" if nnunet else "Decathlon", channels, labels, classes, ignore)
+        return Layout("nnU-Net" if nnunet else "Decathlon", cases, labels, classes, ignore)
     if (root / "images").is_dir():
         labels = _scans(root / "labels") if (root / "labels").is_dir() else {}
         return Layout("flat", _single(_scans(root / "images")), labels, {}, None)
@@ -120,6 +120,20 @@ def sources(
     return found, names
 
 
+def channels(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
+    """Scans called `NAME_0000`, `NAME_0001`, ... by case, in the order of their channels; other names are left out."""
+    cases: dict[str, dict[int, Path]] = {}
+    for name, file in images.items():
+        match = _CHANNEL.match(name)
+        if match:
+            cases.setdefault(match[1], {})[int(match[2])] = file
+    for name, files in cases.items():
+        if sorted(files) != list(range(len(files))):
+            missing = min(set(range(max(files) + 1)) - set(files))
+            raise BadInput(f"{next(iter(files.values())).parent}: case {name} has no channel {missing:04d}")
+    return {name: tuple(files[k] for k in sorted(files)) for name, files in cases.items()}
+
+
 def _patient(name: str, pattern: str) -> str:
     if not pattern:
         return name
@@ -141,19 +155,6 @@ def _scans(folder: Path) -> dict[str, Path]:
 
 def _single(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
     return {name: (file,) for name, file in images.items()}
-
-
-def _channels(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
-    cases: dict[str, dict[int, Path]] = {}
-    for name, file in images.items():
-        match = _CHANNEL.match(name)
-        if match:
-            cases.setdefault(match[1], {})[int(match[2])] = file
-    for name, files in cases.items():
-        if sorted(files) != list(range(len(files))):
-            missing = min(set(range(max(files) + 1)) - set(files))
-            raise BadInput(f"{next(iter(files.values())).parent}: case {name} has no channel {missing:04d}")
-    return {name: tuple(files[k] for k in sorted(files)) for name, files in cases.items()}
 
 
 def _described(file: Path) -> dict[str, Any]:

@@ -16,12 +16,21 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.datasets.fit import Fit
 from inbounds.datasets.runs import array_file, labels_file
 from inbounds.datasets.source import Loaded, Source
+from inbounds.datasets.spine import axial
 from inbounds.datasets.store import Record, Store, aside, checksum, describe, write_json
 from inbounds.errors import BadInput
 
 Fitting = Literal["pad", "resize"]
 Append = Callable[[np.ndarray], None]
 Track = Callable[[Sequence[Source]], Iterable[Source]]
+
+FITS: dict[str, Callable[[tuple[int, int], tuple[int, int]], Fit]] = {
+    "pad": Fit.pad,
+    "resize": Fit.resize,
+    "axial": axial,
+    "none": Fit.pad,
+}
+"""What `Plan.fitting` stands for, so that a new scan can be fitted as those of a store were."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,19 @@ def normalise(
     return scaled, (float(ends[0, 0]), float(ends[0, 1]))
 
 
+def on_grid(
+    image: Shaped[np.ndarray, "channels slices rows columns"], fit: Fit, dtype: str
+) -> tuple[Shaped[np.ndarray, "slices channels H W"], tuple[float, float]]:
+    """A scan as a store keeps it: normalised over the volume, fitted to the grid, as 8-bit (0..255) or float16 (0..1).
+
+    Returns the slices and the original values of black and white (of the first channel).
+    """
+    scaled, ends = normalise(image)
+    fitted = np.stack([fit.image(channel) for channel in scaled], axis=1)
+    stored = np.rint(fitted * 255).clip(0, 255) if dtype == "uint8" else fitted
+    return stored.astype(dtype), ends
+
+
 def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = iter) -> Report:
     """Write a store. Scans are read one at a time: more of them take more time, not more memory.
 
@@ -143,9 +165,8 @@ def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = it
                     raise BadInput(
                         f"{source.name}: {len(loaded.image)} channels, but the scans before it have {channels}"
                     )
-                image, ends = normalise(loaded.image)
-                fitted = np.stack([fit.image(channel) for channel in image], axis=1)
-                append_image(_store(fitted, plan.dtype))
+                image, ends = on_grid(loaded.image, fit, plan.dtype)
+                append_image(image)
                 if append_truth:
                     append_truth(_label(fit, loaded.truth, slices, outside=0))
                 for name, append in append_weak.items():
@@ -199,9 +220,3 @@ def _label(fit: Fit, label: np.ndarray | None, slices: int, outside: int) -> np.
     if label is None:
         return np.full((slices, *fit.shape), UNLABELLED, dtype=np.uint8)
     return fit.label(label, outside)
-
-
-def _store(image: np.ndarray, dtype: str) -> np.ndarray:
-    """0..1 as 8-bit (0..255, rounded) or float16."""
-    stored = np.rint(image * 255).clip(0, 255) if dtype == "uint8" else image
-    return stored.astype(dtype)

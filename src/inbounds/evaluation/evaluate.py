@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from jaxtyping import UInt8
 from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.datasets.batches import Batch, Samples, load, truth_of
+from inbounds.datasets.batches import Batch, Samples, as_float, load, truth_of
 from inbounds.datasets.store import Record, write_json
 from inbounds.errors import BadInput
 from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
@@ -90,6 +92,17 @@ def evaluate(
     summary = {"run": str(run.path), "split": split, "model": model, "epoch": number, "metrics": summarise(rows)}
     write_json(folder / "summary.json", summary)
     return Evaluation(rows, summary, folder)
+
+
+def predict_slices(
+    run: Run, positions: Sequence[int], *, model: str | None = None, device: torch.device | str = "cpu"
+) -> dict[int, UInt8[np.ndarray, "H W"]]:
+    """Masks of a few slices by their position in the store, for looking at: 1, 2, ... are the run's classes."""
+    if not positions:
+        return {}
+    images = torch.from_numpy(run.opened_store().images[list(positions)]).to(device)
+    masks = predict(load_network(run, model or run.default_model, device), as_float(images)).argmax(dim=1)
+    return dict(zip(positions, masks.to(torch.uint8).cpu().numpy(), strict=True))
 
 
 Found = list[tuple[int | Literal[""], str, str, float]]

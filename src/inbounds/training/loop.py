@@ -228,7 +228,7 @@ class Trainer:
         terms = ", ".join(f"{name} {float(value):g}" for name, value in self.broken_terms.items())
         raise NotFinite(
             f"{self.run.path}: the loss was not finite in epoch {epoch}, step {at}, on {cases} (terms: {terms}): "
-            f"nothing was updated since. The checkpoint after epoch {epoch - 1} is kept; a lower rate or weight may help"
+            f"nothing was updated since. The checkpoint after epoch {epoch - 1} is kept; a lower rate or weight helps"
         )
 
     def _judge(self, rows: list[Measured]) -> dict[str, bool]:

@@ -1,0 +1,222 @@
+"""Many scans to many masks: which files there are, what their masks are called, and a table of what was found.
+
+NAME.nii.gz (or .mhd, .nrrd, .png, a folder of PNG slices ...)   the mask, in the format of its scan; NIfTI for DICOM
+NAME_probabilities.npz                                            if asked for
+predictions.csv                                                   a row for each scan and class
+predictions.json                                                  what the values of a mask stand for, and who made it
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import inbounds
+from inbounds.datasets.folder import channels as by_channel
+from inbounds.datasets.folder import recognise
+from inbounds.datasets.formats.dicom import is_dicom
+from inbounds.datasets.formats.pictures import SUFFIXES as PICTURES
+from inbounds.datasets.scan import header, is_scan, stem
+from inbounds.datasets.store import file_aside, write_json
+from inbounds.errors import BadInput
+from inbounds.inference.prediction import BACKGROUND, Prediction
+from inbounds.inference.predictor import Predictor
+
+COLUMNS = ("case", "class", "volume_ml", "size_px", "centroid_slice", "centroid_row", "centroid_col", "note")
+TABLE, ABOUT = "predictions.csv", "predictions.json"
+
+Cells = tuple[str | int | float, ...]
+Track = Callable[[Sequence[str]], Iterable[str]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of some scans.
+
+    Attributes:
+        masks: Where the mask of each scan is, by case.
+        warnings: Sentences about single scans, beginning with the case.
+        failures: Why a scan has no mask, by case.
+    """
+
+    masks: Mapping[str, Path]
+    warnings: tuple[str, ...]
+    failures: Mapping[str, str]
+
+
+def predict_files(
+    predictor: Predictor,
+    inputs: Sequence[Path],
+    out: Path,
+    *,
+    probabilities: bool = False,
+    overwrite: bool = False,
+    track: Track = iter,
+) -> Outcome:
+    """Segment scans one at a time and write their masks. A scan that cannot be read does not stop the others.
+
+    The table is written at the end, whatever the end is, and lists the scans whose masks are there.
+
+    Args:
+        predictor: The network.
+        inputs: Scans, folders of slices, or folders of scans.
+        out: The folder for the masks.
+        probabilities: Write the probabilities too.
+        overwrite: Replace what an earlier prediction left there.
+        track: Wraps the names of the scans, for a progress bar.
+
+    Raises:
+        BadInput: Before anything is written: an input is no scan, two have the same name, or a result exists already.
+        OSError: The disk does not take a mask.
+    """
+    cases = find(inputs, predictor.run.channels)
+    targets = {name: mask_path(name, files[0], out) for name, files in cases.items()}
+    extra = {name: out / f"{name}_probabilities.npz" for name in cases if probabilities}
+    _check_targets(cases, [*targets.values(), *extra.values(), out / TABLE, out / ABOUT], out, overwrite)
+    rows: list[Cells] = []
+    warnings: list[str] = []
+    failures: dict[str, str] = {}
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        for name in track(list(cases)):
+            try:
+                found = predictor.predict(cases[name], probabilities=probabilities)
+                _write(found, targets[name])
+            except (BadInput, MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
+                where = "" if isinstance(error, BadInput) else f"{cases[name][0]}: "
+                kept = " (a mask of an earlier prediction is still there)" if targets[name].exists() else ""
+                failures[name] = where + (str(error) or type(error).__name__) + kept
+                continue
+            if name in extra:
+                found.write_probabilities(extra[name])
+            rows += _rows(name, found)
+            warnings += [f"{name}: {warning}" for warning in found.warnings]
+    finally:
+        _write_table(out / TABLE, rows)
+        values = dict(enumerate((BACKGROUND, *predictor.classes)))
+        made_by = {"run": str(predictor.run.path.resolve()), "model": predictor.model, "inbounds": inbounds.__version__}
+        write_json(out / ABOUT, {"classes": values, **made_by})
+    masks = {name: target for name, target in targets.items() if name not in failures}
+    return Outcome(masks, tuple(warnings), failures)
+
+
+def find(inputs: Iterable[Path], channels: int) -> dict[str, tuple[Path, ...]]:
+    """The scans that some paths stand for, by name, one file or folder for each channel.
+
+    A folder of pictures or of DICOM files is one scan; any other holds scans, as for `inbounds prepare folder`. For
+    several channels, `NAME_0000`, `NAME_0001`, ... are one scan.
+
+    Raises:
+        BadInput: A path is no scan and holds none, two scans have the same name, or a channel is missing.
+    """
+    found: dict[str, tuple[Path, ...]] = {}
+    for given in inputs:
+        for name, files in _scans(given if given.name not in ("", "..") else given.resolve()).items():
+            if name in found:
+                raise BadInput(
+                    f"{files[0]}: the scan {found[name][0]} has the same name, and so would their masks; rename one, "
+                    "or predict them into different folders"
+                )
+            found[name] = files
+    if channels > 1:
+        single = {name: files[0] for name, files in found.items() if len(files) == 1}
+        whole = {name: files for name, files in found.items() if len(files) > 1}
+        grouped = by_channel(single)
+        left = set(single.values()) - {file for files in grouped.values() for file in files}
+        if left:
+            raise BadInput(
+                f"{min(left)}: the run was trained on {channels} channels, and this name does not say which this is; "
+                "call the files of a scan NAME_0000, NAME_0001, ..."
+            )
+        both = sorted(whole.keys() & grouped.keys())
+        if both:
+            raise BadInput(f"{grouped[both[0]][0]}: the scan {both[0]!r} is there twice; give it once")
+        found = whole | grouped
+    for name, files in found.items():
+        if len(files) != channels:
+            raise BadInput(
+                f"{files[0]}: the scan {name} has {len(files)} channels, and the run was trained on {channels}"
+            )
+    return found
+
+
+def mask_path(name: str, scan: Path, out: Path) -> Path:
+    """Where the mask of a scan goes: under its name, in its format, and as `.nii.gz` for DICOM."""
+    suffix = scan.name[len(stem(scan)) :].lower()
+    inside = scan.iterdir() if scan.is_dir() else [scan]
+    if any(file.is_file() and (file.suffix.lower() == ".dcm" or is_dicom(file)) for file in inside):
+        suffix = ".nii.gz"
+    return out / (name + suffix)
+
+
+def _scans(path: Path) -> dict[str, tuple[Path, ...]]:
+    if not path.exists():
+        raise BadInput(f"{path}: there is no such file or folder; check the name")
+    if not is_scan(path) and not path.is_dir():
+        header(path)  # which says why not
+    if not path.is_dir():
+        return {stem(path): (path,)}
+    if is_scan(path):
+        other = [file for file in path.iterdir() if is_scan(file) and file.suffix.lower() not in (*PICTURES, ".dcm")]
+        volumes = sorted(file for file in other if not (file.is_dir() or is_dicom(file)))
+        if volumes:
+            raise BadInput(
+                f"{path}: the folder holds slices as well as whole scans such as {volumes[0].name}; keep them in "
+                "different folders, or give the files"
+            )
+        return {path.name: (path,)}
+    images = recognise(path).images
+    if not images:
+        raise BadInput(f"{path}: no scans directly in this folder; give the folder that holds them, or the files")
+    return images
+
+
+def _check_targets(cases: Mapping[str, tuple[Path, ...]], targets: list[Path], out: Path, overwrite: bool) -> None:
+    """Refuse, before anything is written, what would replace a scan or an earlier result."""
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{out}: this is a file; give the name of a folder for the masks")
+    scans = {file.resolve() for files in cases.values() for file in files}
+    if out.resolve() in scans:
+        raise BadInput(f"{out}: this folder is itself a scan; give another one for the masks")
+    for number, target in enumerate(targets):
+        if target in targets[:number]:
+            raise BadInput(f"{target}: two results would have this name; rename a scan")
+        if target.resolve() in scans:
+            raise BadInput(f"{target}: the mask would replace the scan itself; give another folder with --out")
+        if target.exists() and not overwrite:
+            raise BadInput(f"{target}: already exists; give another folder, or replace what is there with --overwrite")
+        if target.is_dir() and any(file.suffix.lower() not in PICTURES for file in target.iterdir()):
+            raise BadInput(f"{target}: this folder holds more than a mask, and is not replaced; remove or rename it")
+
+
+def _write(found: Prediction, target: Path) -> None:
+    """Write a mask; a folder of pictures that is there already is replaced when the new one is complete."""
+    if not target.is_dir():
+        found.write(target)
+        return
+    aside = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    found.write(aside)
+    shutil.rmtree(target)
+    aside.rename(target)
+
+
+def _rows(name: str, found: Prediction) -> list[Cells]:
+    """The cells of the table; a class that is absent has no centroid."""
+    rows: list[Cells] = []
+    for region in found.regions:
+        centre = ["" if math.isnan(value) else round(value, 4) for value in region.centroid]
+        note = "; ".join(filter(None, (region.note, *found.notes)))
+        rows.append((name, region.name, round(region.volume_ml, 6), region.voxels, *centre, note))
+    return rows
+
+
+def _write_table(path: Path, rows: Iterable[Cells]) -> None:
+    with file_aside(path) as part, part.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(rows)

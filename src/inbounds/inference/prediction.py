@@ -1,0 +1,149 @@
+"""What a network finds in a scan: the mask in the scan's own voxels, and how large and where each class is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float16, UInt8
+
+from inbounds.datasets.fit import Fit
+from inbounds.datasets.scan import Header, write_mask
+from inbounds.datasets.store import file_aside
+
+BACKGROUND = "background"
+
+
+@dataclass(frozen=True)
+class Region:
+    """One class in one scan.
+
+    Attributes:
+        name: The class.
+        value: Its value in the mask.
+        voxels: How many it has.
+        volume_ml: Their volume, by the spacing that the scan states.
+        centroid: Slice, row and column of its centre of mass in the scan's own voxels, where the middle of the first
+            voxel is (0, 0, 0); NaN for a class that is absent.
+        note: A sentence if a part of it may be missing.
+    """
+
+    name: str
+    value: int
+    voxels: int
+    volume_ml: float
+    centroid: tuple[float, float, float]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What was found in one scan.
+
+    Attributes:
+        mask: In the scan's own voxels: 0 is background, 1, 2, ... are the classes of the run in its order.
+        regions: Class 1, class 2, ...
+        spacing: Of slices, rows and columns, in mm.
+        notes: Sentences about the whole scan, such as a spacing that had to be assumed.
+        probabilities: Of the background and each class, where they were asked for. Each voxel has those of the grid
+            pixel it lies in; what the run does not look at is background with certainty. The mask was decided before
+            they were rounded to half precision.
+        header: Of the file it was read from (its first channel); `None` for an array.
+    """
+
+    mask: UInt8[np.ndarray, "slices rows columns"]
+    regions: tuple[Region, ...]
+    spacing: tuple[float, float, float]
+    notes: tuple[str, ...] = ()
+    probabilities: Float16[np.ndarray, "K slices rows columns"] | None = None
+    header: Header | None = None
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What the values 0, 1, 2, ... of the mask stand for."""
+        return (BACKGROUND, *(region.name for region in self.regions))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All that is worth knowing about this prediction: of the scan, and of single classes."""
+        return (*self.notes, *(region.note for region in self.regions if region.note))
+
+    def write(self, path: Path) -> None:
+        """Write the mask exactly over its scan, in a format that `inbounds.datasets.scan` allows for it."""
+        if self.header is None:
+            raise ValueError("this prediction was made from an array: there is no file whose geometry it could have")
+        write_mask(self.mask, self.header, path)
+
+    def write_probabilities(self, path: Path) -> None:
+        """Write a NumPy `.npz` with `probabilities` (K, slices, rows, columns), `classes`, `spacing` and `affine`.
+
+        The affine takes (column, row, slice, 1) to mm right, anterior, superior; it is left out where the scan does not
+        say where it lies.
+        """
+        if self.probabilities is None:
+            raise ValueError("probabilities were not kept; predict with probabilities=True")
+        arrays: dict[str, Any] = {"classes": np.array(self.classes), "spacing": np.array(self.spacing)}
+        affine = None if self.header is None else self.header.geometry.affine
+        if affine is not None:
+            arrays["affine"] = affine
+        with file_aside(path) as part, part.open("wb") as stream:
+            np.savez_compressed(stream, probabilities=self.probabilities, **arrays)
+
+
+def regions(
+    mask: UInt8[np.ndarray, "slices rows columns"],
+    classes: Sequence[str],
+    spacing: tuple[float, float, float],
+    fit: Fit,
+) -> tuple[Region, ...]:
+    """Measure each class of a mask.
+
+    Args:
+        mask: In the scan's own voxels.
+        classes: The names of its values 1, 2, ...
+        spacing: In mm.
+        fit: The window that the network looked at.
+
+    Example:
+        Two voxels side by side, in slice 0, row 3, columns 4 and 5, each 8 x 1 x 1.25 mm: 0.02 ml at (0, 3, 4.5).
+    """
+    found = []
+    for value, name in enumerate(classes, start=1):
+        inside = mask == value
+        voxels = int(np.count_nonzero(inside))
+        centroid = (_centre(inside, 0, voxels), _centre(inside, 1, voxels), _centre(inside, 2, voxels))
+        note = _cut(inside, fit, name) if voxels and fit.crops else ""
+        found.append(Region(name, value, voxels, voxels * math.prod(spacing) / 1000, centroid, note))
+    return tuple(found)
+
+
+def _centre(inside: np.ndarray, axis: int, voxels: int) -> float:
+    if not voxels:
+        return math.nan
+    counts = inside.sum(axis=tuple(other for other in range(3) if other != axis), dtype=np.int64)
+    return float(counts @ np.arange(len(counts)) / voxels)
+
+
+def _cut(inside: np.ndarray, fit: Fit, name: str) -> str:
+    """A warning if a class reaches a border of the window beyond which the scan goes on."""
+    bottom, right = fit.top + fit.height, fit.left + fit.width
+    rows, columns = fit.original
+    touching = np.zeros(len(inside), dtype=bool)
+    if fit.top > 0:
+        touching |= inside[:, fit.top].any(axis=1)
+    if bottom < rows:
+        touching |= inside[:, bottom - 1].any(axis=1)
+    if fit.left > 0:
+        touching |= inside[:, :, fit.left].any(axis=1)
+    if right < columns:
+        touching |= inside[:, :, right - 1].any(axis=1)
+    if not touching.any():
+        return ""
+    return (
+        f"{name} reaches the border of the {fit.height} x {fit.width} pixels that the run looks at, in "
+        f"{int(touching.sum())} of {len(inside)} slices, and the slices have {rows} x {columns}: a part may be missing"
+    )

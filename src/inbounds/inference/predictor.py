@@ -1,0 +1,161 @@
+"""A run's network, kept in memory and ready for scan after scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+
+from inbounds.datasets.batches import as_float
+from inbounds.datasets.formats.pictures import PictureGeometry
+from inbounds.datasets.prepare import FITS, on_grid
+from inbounds.datasets.scan import Header, header, same_geometry
+from inbounds.datasets.source import from_files
+from inbounds.errors import BadInput
+from inbounds.evaluation.validate import CHUNK
+from inbounds.evaluation.validate import predict as probabilities_of
+from inbounds.inference.prediction import Prediction, regions
+from inbounds.runs.model import load_network
+from inbounds.runs.run import Run
+
+
+class Predictor:
+    """A run's network with the run's own preparation: a scan is made to look as those in the store did, and back.
+
+    A new scan is normalised over its volume, fitted to the run's grid and rounded exactly as in the run's store, so the
+    mask of a training scan is that of its stored slices, bit for bit. Each voxel of the mask takes the class of the
+    grid pixel that its centre lies in; what lies outside the grid's window is background.
+
+    Args:
+        run: A run, or its folder.
+        model: `best`, `constraints` or `last`; by default the first of them that the run keeps.
+        device: Such as `cpu` or `cuda:1`; `auto` takes a GPU where there is one.
+
+    Raises:
+        BadInput: The run keeps no such network, or does not say how its scans were prepared.
+
+    Example:
+        predictor = Predictor("runs/tags")
+        found = predictor.predict("patient007.nii.gz")
+        found.regions[0].volume_ml
+        found.write(Path("patient007_mask.nii.gz"))
+    """
+
+    def __init__(self, run: Run | Path | str, model: str | None = None, device: str = "auto") -> None:
+        self.run = run if isinstance(run, Run) else Run.open(Path(run))
+        self.model = model or self.run.default_model
+        self.device = _device(device)
+        preparation = self.run.about.get("preparation", {})
+        try:
+            self.shape = (int(preparation["shape"][0]), int(preparation["shape"][1]))
+            self.dtype = str(preparation["dtype"])
+            self.fit = FITS[preparation["fit"]]
+        except (KeyError, TypeError, IndexError, ValueError):
+            raise BadInput(
+                f"{self.run.path / 'run.json'}: its preparation is {preparation!r}, and a new scan can be prepared as "
+                f"{', '.join(FITS)} only; prepare the store with `inbounds prepare` and train again"
+            ) from None
+        self.network = load_network(self.run, self.model, self.device)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What the values 1, 2, ... of a mask stand for."""
+        return self.run.classes
+
+    def predict(self, scan: Path | str | Sequence[Path | str], *, probabilities: bool = False) -> Prediction:
+        """Segment a scan of any format that `inbounds.datasets.scan` reads.
+
+        Args:
+            scan: A file, or a folder of slices; for a run of several channels one of them for each.
+            probabilities: Keep the probabilities too: as half-precision numbers they take 2 bytes a voxel and class.
+
+        Raises:
+            BadInput: Naming the file, what is wrong with it and the remedy.
+        """
+        files = tuple(Path(file) for file in ([scan] if isinstance(scan, Path | str) else scan))
+        self._check_channels(str(files[0]) if files else "no scan", len(files))
+        heads = [header(file) for file in files]
+        loaded = from_files(files, None, name=files[0].name, patient="", classes=0).load()
+        notes = [*loaded.notes, *(note for head in heads[1:] for note in same_geometry(heads[0], head))]
+        if isinstance(heads[0].geometry, PictureGeometry):
+            notes.append(f"{files[0]}: pictures do not say how large a pixel is; taken as 1 mm, slices 1 mm apart")
+        return self._segment(
+            loaded.image, heads[0].spacing, str(files[0]), probabilities, notes=tuple(notes), head=heads[0]
+        )
+
+    def predict_array(
+        self,
+        image: Shaped[np.ndarray, "*channels slices rows columns"],
+        spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
+        *,
+        probabilities: bool = False,
+    ) -> Prediction:
+        """Segment a scan that lies in memory, brightness as measured.
+
+        Args:
+            image: Slices, rows and columns, behind an axis of channels if there are several.
+            spacing: Between slices, rows and columns in mm, for volumes.
+            probabilities: Keep the probabilities too.
+        """
+        if image.ndim not in (3, 4):
+            raise BadInput(f"an array of shape {image.shape}; give (slices, rows, columns), or (channels, ...)")
+        stacked = image if image.ndim == 4 else image[None]
+        self._check_channels(f"an array of shape {image.shape}", len(stacked))
+        for number, channel in enumerate(stacked):
+            if not channel.size or not np.isfinite(channel).all() or channel.min() == channel.max():
+                raise BadInput(
+                    f"an array of shape {image.shape}: channel {number} is constant, empty or not finite; "
+                    "check that this is the scan you meant"
+                )
+        return self._segment(stacked, spacing, "the array", probabilities)
+
+    def _segment(
+        self,
+        image: Shaped[np.ndarray, "channels slices rows columns"],
+        spacing: tuple[float, float, float],
+        name: str,
+        keep: bool,
+        *,
+        notes: tuple[str, ...] = (),
+        head: Header | None = None,
+    ) -> Prediction:
+        slices, rows, columns = image.shape[1:]
+        fit = self.fit((rows, columns), self.shape)
+        stored, _ = on_grid(image, fit, self.dtype)
+        mask = np.zeros((slices, rows, columns), dtype=np.uint8)
+        kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None
+        for first in range(0, slices, CHUNK):  # what is in the scan's own size is never held for all classes at once
+            some = slice(first, first + CHUNK)
+            probs = probabilities_of(self.network, as_float(torch.from_numpy(stored[some]).to(self.device)))
+            if not bool(probs.isfinite().all()):
+                raise BadInput(
+                    f"{name}: the network {self.model!r} of {self.run.path} gives numbers that are not finite; choose "
+                    "another model, or train again"
+                )
+            mask[some] = fit.back(probs.argmax(dim=1).to(torch.uint8).cpu().numpy())
+            if kept is not None:
+                for k, plane in enumerate(probs.half().cpu().numpy().swapaxes(0, 1)):
+                    kept[k, some] = fit.back(plane, outside=int(k == 0))
+        return Prediction(mask, regions(mask, self.classes, spacing, fit), spacing, notes, kept, head)
+
+    def _check_channels(self, what: str, count: int) -> None:
+        if count != self.run.channels:
+            raise BadInput(
+                f"{what}: {count} channels given, and {self.run.path} was trained on {self.run.channels}; give one "
+                "file for each, in the order of the training data (NAME_0000, NAME_0001, ...)"
+            )
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"the device {name!r} cannot be used ({reason}); give 'cpu', 'cuda' or 'auto'") from None
+    return device

@@ -1,0 +1,74 @@
+"""Which cases to look at: chosen by a rule, never by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from inbounds.datasets.store import Record, Store
+from inbounds.reports.results import Result, classes_of
+
+
+@dataclass(frozen=True)
+class View:
+    """A slice to look at, chosen by a rule: of the scan that is best, in the middle or worst for a class.
+
+    Attributes:
+        klass: The class.
+        rank: `best`, `median`, `worst`; `first`, `middle`, `last` where no truth can tell.
+        record: The scan.
+        slice: Its slice with the largest true region of the class; the middle one without truth.
+        score: The mean over runs of the scan's DSC per volume; `None` without truth.
+    """
+
+    klass: str
+    rank: str
+    record: Record
+    slice: int
+    score: float | None
+
+    @property
+    def position(self) -> int:
+        """Of the slice in the store's arrays."""
+        return self.record.first + self.slice
+
+
+def choose(results: Sequence[Result], split: str) -> list[View]:
+    """For each class the best, the median and the worst scan, by the mean over runs of DSC per volume.
+
+    Of equal scans the first by name comes first. A scan in which the class is neither there nor predicted is left out.
+    """
+    store = results[0].run.opened_store()
+    return [view for klass in classes_of(results) for view in _choose(results, store, split, klass)]
+
+
+def _choose(results: Sequence[Result], store: Store, split: str, klass: str) -> list[View]:
+    tables = [result.cases[klass] for result in results if klass in result.cases]
+    scores: dict[str, float] = {}
+    for case in sorted({case for table in tables for case in table}):
+        values = [table[case] for table in tables if not np.isnan(table.get(case, np.nan))]
+        if values:
+            scores[case] = float(np.mean(values))
+    if not scores:
+        if any(result.summaries for result in results):
+            return []
+        order = [record.name for record in store.records if record.split == split]
+        names = ("first", "middle", "last")
+    else:
+        order = sorted(scores, key=lambda case: (-scores[case], case))
+        names = ("best", "median", "worst")
+    ranks: dict[str, list[str]] = {}
+    for rank, place in zip(names, (0, (len(order) - 1) // 2, len(order) - 1), strict=True):
+        ranks.setdefault(order[place], []).append(rank)
+    value = store.class_index(klass)
+    views = []
+    for case, names_of in ranks.items():
+        record = store.record(case)
+        fullest = record.slices // 2
+        if scores:
+            truth = store.truth[record.first : record.range.stop]
+            fullest = int((truth == value).sum(axis=(1, 2)).argmax())
+        views.append(View(klass, " and ".join(names_of), record, fullest, scores.get(case)))
+    return views
