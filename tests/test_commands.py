@@ -13,7 +13,7 @@ from archives import done
 from inbounds.datasets.phantom import generate
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SHORT = ["training.epochs=1", "training.batch=16", "training.device=cpu", "network.name=monai:UNet"]
 SHORT += ["network.settings={spatial_dims=2,channels=[4,8],strides=[2]}"]
 
@@ -23,7 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 def commands(page: str) -> list[list[str]]:
     """The words of every `inbounds` command on a page, comments left out."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    lines = [line for block in BLOCK.findall(text) for line in block.splitlines() if line.startswith("inbounds ")]
+    blocks = [block for language, block in BLOCK.findall(text) if not language]
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("inbounds ")]
     assert lines, f"{page} has no commands"
     return [shlex.split(line, comments=True)[1:] for line in lines]
 
@@ -70,7 +71,7 @@ def test_training_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for words in commands("docs/training.md"):
         run(words)
     assert list(Path("runs/individual/evaluation").glob("*/summary.json"))
-    assert Path("masks/liver1_mask.nii.gz").is_file()
+    assert Path("masks/liver1.nii.gz").is_file()
     assert Path("report/index.html").is_file()
 
 
