@@ -527,6 +527,20 @@ def report(
 
 
 @app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="A run made by `inbounds train`.")],
+    onnx: Annotated[Path, typer.Option("--onnx", help="The ONNX file to write.")],
+    model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
+) -> None:
+    """Write a run's network as ONNX, for programs without PyTorch."""
+    from inbounds.inference.export import export_onnx
+    from inbounds.runs.run import Run
+
+    export_onnx(Run.open(run), onnx, model)
+    typer.echo(f"{onnx}: written")
+
+
+@app.command()
 def pack(store: StorePath, file: Annotated[Path, typer.Argument(help="The file to write, such as acdc.pack.")]) -> None:
     """Pack a store into a single small file, for another machine."""
     from inbounds.datasets.pack import pack as write

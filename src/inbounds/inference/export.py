@@ -1,0 +1,72 @@
+"""A trained network for programs that know nothing of PyTorch."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from inbounds.datasets.store import file_aside
+from inbounds.errors import BadInput
+from inbounds.runs.model import load_network
+from inbounds.runs.run import Run
+
+
+class _Probabilities(nn.Module):
+    """The network with its softmax: what a program without PyTorch wants."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, image: Tensor) -> Tensor:
+        """Probabilities `(B, K, H, W)` of images `(B, channels, H, W)` that run from 0 to 1."""
+        return self.network(image).softmax(dim=1)  # type: ignore[no-any-return]
+
+
+def export_onnx(run: Run, file: Path, model: str | None = None) -> None:
+    """Write one of a run's networks as ONNX: `image` in, `probabilities` out, any number of slices.
+
+    Images are `(slices, channels, H, W)` on the run's grid, float32, from 0 (black) to 1 (white). The file's metadata
+    hold the class names and how images are prepared.
+    """
+    try:
+        import onnx
+        import onnxscript  # noqa: F401  (what torch exports with)
+    except ImportError as error:
+        raise BadInput(f"exporting needs more packages ({error}): pip install 'inbounds[export]'") from None
+    if file.suffix != ".onnx":
+        raise BadInput(f"{file}: the name of an ONNX file ends in .onnx")
+    if file.exists():
+        raise BadInput(f"{file}: already exists; remove it or choose another name")
+    network = _Probabilities(load_network(run, model or run.default_model)).eval()
+    height, width = run.about["preparation"]["shape"]
+    example = torch.zeros(2, run.channels, height, width)
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages that nothing here needs
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own, about itself
+        program = torch.onnx.export(
+            network,
+            (example,),
+            input_names=["image"],
+            output_names=["probabilities"],
+            dynamic_shapes=({0: torch.export.Dim("slices", min=1)},),
+            dynamo=True,
+            verbose=False,
+        )
+    if program is None:
+        raise BadInput(f"{run.path}: this network cannot be exported")
+    proto = program.model_proto
+    told = {
+        "classes": json.dumps(["background", *run.classes]),
+        "preparation": json.dumps(run.about["preparation"]),
+        "recipe": run.settings.recipe,
+    }
+    onnx.helper.set_model_props(proto, told)
+    onnx.checker.check_model(proto)
+    with file_aside(file) as part:
+        part.write_bytes(proto.SerializeToString())
