@@ -211,7 +211,7 @@ def known_facts(draw) -> Fact:
     number = draw(maybe(st.integers(0, case.slices - 1)))
     whole = case.original[0] * case.original[1] * (case.slices if number is None else 1)
     depth, height, width = case.spacing
-    size = draw(maybe(st.floats(0, whole)))
+    size = draw(maybe(st.just(0.0) | st.floats(0.01, whole)))
     unit = draw(
         st.sampled_from(["size_px", "volume_ml", "size_mm2"] if number is not None else ["size_px", "volume_ml"])
     )
