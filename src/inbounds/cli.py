@@ -270,6 +270,9 @@ def annotate(
     background: Annotated[bool, typer.Option("--background", help="Label some background too.")] = False,
     radius: Annotated[float | None, typer.Option(min=0, help="Of discs and clicks, in pixels.")] = None,
     margin: Annotated[int | None, typer.Option(min=0, help="Of boxes, in pixels.")] = None,
+    box_share: Annotated[
+        tuple[float, float], typer.Option(help="For boxes: the size of a region as a share of its box, from and to.")
+    ] = (0.5, 0.9),
     noise: Annotated[float, typer.Option(min=0, help="Error of sizes in the facts, as a share (0.1 is 10 %).")] = 0.0,
     jitter: Annotated[float, typer.Option(min=0, help="Error of centroids in the facts, in pixels.")] = 0.0,
     absent_elsewhere: Annotated[
@@ -305,6 +308,7 @@ def annotate(
         seed=seed,
         background=background,
         noise=Noise(noise, jitter),
+        box_share=box_share,
         settings=settings,
         track=bar("annotating"),
     )

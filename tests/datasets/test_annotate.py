@@ -244,3 +244,9 @@ def test_files_that_are_no_clicks(tmp_path, store) -> None:
     with pytest.raises(BadInput, match=r"clicks\.csv: cannot be read .*UTF-8"):
         import_points(store, tmp_path / "clicks.csv", "mine")
     assert store.annotations == ["full"]
+
+
+@pytest.mark.parametrize("share", [(0.9, 0.5), (0, 0.5), (0.5, 1.1)])
+def test_refuses_a_share_of_a_box_that_cannot_be(tmp_path, share) -> None:
+    with pytest.raises(BadInput, match="fills between 0 and 1 of its box"):
+        simulate(make_store(tmp_path / "store"), "weak", "box", [1], box_share=share)

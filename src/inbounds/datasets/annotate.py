@@ -54,6 +54,8 @@ def simulate(
     """
     if strategy not in strategies:
         raise BadInput(f"no strategy {strategy!r}; there are: {', '.join(strategies)}")
+    if not 0 < box_share[0] <= box_share[1] <= 1:
+        raise BadInput(f"a region fills between 0 and 1 of its box, not {box_share[0]:g} to {box_share[1]:g}")
     if strategy == "box" and noise is not None and noise != Noise():
         raise BadInput("boxes tell a range of sizes, which noise does not go with: leave out --noise and --jitter")
     if not store.has_truth:
