@@ -140,5 +140,5 @@ def test_all_that_the_disk_refuses_is_one_line(tmp_path: Path, monkeypatch: pyte
     def broken(_: Path) -> Store:
         raise PermissionError(13, "Permission denied", "somewhere/dataset.json")
 
-    monkeypatch.setattr("inbounds.cli._open", broken)
+    monkeypatch.setattr("inbounds.cli.data.open_store", broken)
     refused("info", tmp_path, saying=["Permission denied", "somewhere/dataset.json", "check"])

@@ -1,0 +1,66 @@
+"""The command line. Commands only parse, call the library and print; heavy imports happen inside them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import inbounds
+from inbounds.cli import data, prepare, runs
+from inbounds.errors import BadInput
+
+app = typer.Typer(
+    name="inbounds",
+    help="Segment medical images from a few clicks and a rough size.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(prepare.app, name="prepare")
+for _command in (
+    data.annotate,
+    data.facts,
+    data.info,
+    data.verify,
+    data.preview,
+    data.pack,
+    data.unpack,
+    runs.recipes,
+    runs.train,
+    runs.evaluate,
+    runs.predict,
+    runs.report,
+    runs.export,
+):
+    app.command()(_command)
+
+
+def run() -> None:
+    """The program: what a user got wrong is told in one line, with exit code 2."""
+    try:
+        app(prog_name="inbounds")
+    except BadInput as error:
+        typer.secho(f"Error: {error}", fg="red", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.exit(1)
+    except OSError as error:
+        typer.secho(f"Error: {error}; check the name, the permissions and the room on the disk", fg="red", err=True)
+        sys.exit(2)
+
+
+def _version(wanted: bool) -> bool:
+    if wanted:
+        typer.echo(f"inbounds {inbounds.__version__}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Segment medical images from a few clicks and a rough size."""

@@ -1,0 +1,190 @@
+"""`inbounds prepare`: from scans to a store."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inbounds.cli.shared import NewStore, Seed
+from inbounds.errors import BadInput
+
+if TYPE_CHECKING:
+    from inbounds.datasets.prepare import Plan
+    from inbounds.datasets.source import Source
+
+app = typer.Typer(help="Turn scans into a store: sliced, fitted to one grid, split by patient.", no_args_is_help=True)
+
+
+class Fitting(StrEnum):
+    """How slices are brought to the grid."""
+
+    pad = "pad"
+    resize = "resize"
+
+
+class Depth(StrEnum):
+    """How brightness is stored."""
+
+    uint8 = "uint8"
+    float16 = "float16"
+
+
+class Splitting(StrEnum):
+    """Who validates."""
+
+    reference = "reference"
+    random = "random"
+
+
+Archive = Annotated[Path, typer.Argument(help="The unpacked folder, the downloaded zip, or a folder of zips.")]
+Side = Annotated[int, typer.Option(min=16, help="Rows and columns of the grid.")]
+Fit = Annotated[Fitting, typer.Option(help="Zero-pad and centre-crop, or stretch to the grid.")]
+Stored = Annotated[Depth, typer.Option("--dtype", help="8-bit, or half precision.")]
+Split = Annotated[Splitting, typer.Option(help="The reference split of this data set, or a random one by patient.")]
+Validation = Annotated[float, typer.Option(min=0, max=0.9, help="The share of patients that validate.")]
+Test = Annotated[
+    float, typer.Option(min=0, max=0.9, help="The share of patients set aside for `evaluate --split test`.")
+]
+
+
+@app.command()
+def acdc(
+    source: Archive,
+    store: NewStore,
+    fit: Fit = Fitting.pad,
+    side: Side = 256,
+    dtype: Stored = Depth.uint8,
+    split: Split = Splitting.reference,
+    seed: Seed = 0,
+    test: Test = 0.0,
+) -> None:
+    """ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any."""
+    from inbounds.datasets import acdc as data
+
+    _prepare_archive(data, source, store, fit, side, dtype, split, seed, test)
+
+
+@app.command()
+def promise12(
+    source: Archive,
+    store: NewStore,
+    fit: Fit = Fitting.resize,
+    side: Side = 256,
+    dtype: Stored = Depth.uint8,
+    split: Split = Splitting.reference,
+    seed: Seed = 0,
+    test: Test = 0.0,
+) -> None:
+    """PROMISE12: prostate MR. The archive comes as three zips; give the folder that holds them."""
+    from inbounds.datasets import promise12 as data
+
+    _prepare_archive(data, source, store, fit, side, dtype, split, seed, test)
+
+
+@app.command()
+def spine(
+    source: Archive,
+    store: NewStore,
+    side: Side = 256,
+    dtype: Stored = Depth.uint8,
+    split: Split = Splitting.reference,
+    seed: Seed = 0,
+    test: Test = 0.0,
+) -> None:
+    """Vertebral bodies in MR (Zenodo record 22304), cut axially as in the paper."""
+    from inbounds.datasets import spine as data
+
+    _prepare_archive(data, source, store, "axial", side, dtype, split, seed, test)
+
+
+@app.command()
+def folder(
+    source: Annotated[Path, typer.Argument(help="images/ with labels/, an nnU-Net or Decathlon folder, or scans.")],
+    store: NewStore,
+    classes: Annotated[str, typer.Option(help="Names for label values 0, 1, 2, ...: background,liver,tumour")] = "",
+    unlabelled: Annotated[int | None, typer.Option(help="The label value that means: nobody has said.")] = None,
+    patient: Annotated[str, typer.Option(help="A regular expression that finds the patient in a scan's name.")] = "",
+    fit: Fit = Fitting.pad,
+    side: Side = 256,
+    dtype: Stored = Depth.uint8,
+    seed: Seed = 0,
+    validation: Validation = 0.25,
+    test: Test = 0.0,
+) -> None:
+    """Your own scans: NIfTI, MetaImage, NRRD, DICOM, PNG, TIFF; labels full, weak, or none at all."""
+    from inbounds.datasets import folder as data
+    from inbounds.datasets.prepare import FITS, Plan, split_by_patient
+
+    layout = data.recognise(source)
+    names = tuple(name.strip() for name in classes.split(",")) if classes else ()
+    found, names = data.sources(layout, source, classes=names, unlabelled=unlabelled, patient=patient)
+    typer.echo(f"{source}: {layout.kind}, {len(found)} scans, {sum(s.truth for s in found)} with a full mask", err=True)
+    plan = Plan(source.name or "folder", names, (side, side), FITS[fit], fit, dtype.value, layout.kind)
+    _prepare(split_by_patient(found, validation=validation, test=test, seed=seed), store, plan)
+
+
+@app.command()
+def phantom(
+    store: NewStore,
+    patients: Annotated[int, typer.Option(min=2, help="How many patients, two scans each.")] = 40,
+    side: Side = 96,
+    seed: Seed = 0,
+) -> None:
+    """Generated hearts that look like cine MR: data that needs no download and no permission."""
+    from inbounds.datasets import hearts as data
+    from inbounds.datasets.fit import Fit as Fitted
+    from inbounds.datasets.phantom import SMALLEST
+    from inbounds.datasets.prepare import Plan
+
+    if side < SMALLEST:
+        raise BadInput(f"--side {side}: a phantom needs at least {SMALLEST} pixels")
+    plan = Plan(data.NAME, data.CLASSES, (side, side), Fitted.pad, "none", "uint8", f"generated, seed {seed}")
+    _prepare(data.sources(patients, side=side, seed=seed), store, plan)
+
+
+def _prepare_archive(
+    data: Any,
+    source: Path,
+    store: Path,
+    fitting: str,
+    side: int,
+    dtype: Depth,
+    split: Splitting,
+    seed: int,
+    test: float,
+) -> None:
+    from inbounds.datasets.archive import unpacked
+    from inbounds.datasets.prepare import FITS, Plan, hold_out, split_by_patient
+
+    with unpacked(source, data.wanted) as root:
+        found = data.sources(root, reference=split is Splitting.reference)
+        if split is Splitting.reference:
+            found = hold_out(found, test, seed)
+        else:
+            found = split_by_patient(found, validation=data.VALIDATION, test=test, seed=seed)
+        _prepare(
+            found, store, Plan(data.NAME, data.CLASSES, (side, side), FITS[fitting], fitting, dtype.value, data.NAME)
+        )
+
+
+def _prepare(found: list[Source], store: Path, plan: Plan) -> None:
+    from inbounds.datasets.prepare import prepare as write
+    from inbounds.progress import bar
+
+    report = write(found, store, plan, bar("preparing"))
+    for note in report.notes[:10]:
+        typer.echo(f"Note: {note}", err=True)
+    if len(report.notes) > 10:
+        typer.echo(f"Note: and {len(report.notes) - 10} more of this kind", err=True)
+    if report.lost:
+        typer.secho(
+            f"{report.lost} foreground pixels of the truth lie outside the grid: see `info`", fg="yellow", err=True
+        )
+    made = report.store
+    parts = ", ".join(
+        f"{sum(r.split == s for r in made.records)} {s}" for s in dict.fromkeys(r.split for r in made.records)
+    )
+    typer.echo(f"{store}: {len(made.records)} scans ({parts}), {made.slices} slices of {plan.shape[0]}x{plan.shape[1]}")

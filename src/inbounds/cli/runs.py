@@ -1,0 +1,166 @@
+"""Commands on runs: training, evaluation, prediction, reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import inbounds
+from inbounds.cli.shared import RunPath, Seed, open_store
+from inbounds.errors import BadInput
+
+
+def recipes() -> None:
+    """List the supervisions known by name, with their settings."""
+    import inspect
+
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("recipe", "what is known", "settings")
+    for name, build in inbounds.recipes.items():
+        settings = ", ".join(f"{p.name}={p.default}" for p in inspect.signature(build).parameters.values())
+        table.add_row(name, (build.__doc__ or "").splitlines()[0], settings)
+    Console().print(table)
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="What is known: see `inbounds recipes`.")],
+    store: Annotated[Path, typer.Option(help="The data: a folder made by `inbounds prepare`.")],
+    run: Annotated[Path, typer.Option(help="Where the run goes.")],
+    annotation: Annotated[str | None, typer.Option(help="The weak labels; `full` needs none.")] = None,
+    facts_name: Annotated[
+        str | None, typer.Option("--facts", help="The facts; those of the annotation if not given.")
+    ] = None,
+    classes: Annotated[str, typer.Option(help="Which classes to learn, such as LV,RV; all if not given.")] = "",
+    seed: Seed = 0,
+    config: Annotated[Path | None, typer.Option(help="Settings as a TOML file.")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="A single setting, such as training.epochs=50; may be repeated.")
+    ] = None,
+    full_scans: Annotated[int, typer.Option(min=0, help="Hybrid: so many scans are fully labelled.")] = 0,
+    only_full: Annotated[bool, typer.Option("--only-full", help="Train on those alone.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+) -> None:
+    """Train a network; killed at any moment, the same command with --resume ends with the same result."""
+    from inbounds.config import changed, read_settings
+    from inbounds.reports.live import Screen
+    from inbounds.runs.run import Run
+    from inbounds.runs.supervise import known_recipe
+    from inbounds.training.loop import NotFinite, Trainer
+
+    settings = read_settings(known_recipe(recipe), config, changes or [])
+    if full_scans or only_full:
+        settings = changed(settings, hybrid={"full_scans": full_scans, "only_full": only_full})
+    names = [name.strip() for name in classes.split(",") if name.strip()]
+    if resume and (run / "run.json").is_file():
+        made = Run.open(run)
+        if made.settings != settings or made.seed != seed:
+            raise BadInput(f"{run}: it was begun with other settings or another seed; resume it with the same command")
+    else:
+        made = Run.create(
+            run, settings, open_store(store), annotation=annotation, facts=facts_name, classes=names, seed=seed
+        )
+    try:
+        with Screen(str(run)) as screen:
+            Trainer(made, screen.show).fit(resume=resume)
+    except NotFinite as error:
+        typer.secho(f"Error: {error}", fg="red", err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
+        raise typer.Exit(130) from None
+    typer.echo(f"{run}: finished. Measure it with: inbounds evaluate {run}")
+
+
+def evaluate(
+    run: RunPath,
+    split: Annotated[str, typer.Option(help="validation, test or train.")] = "validation",
+    model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
+    surfaces: Annotated[bool, typer.Option(help="Measure surface distances too.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Measure a run against the truth: DSC per slice and volume, HD95, surface distance, sizes, bounds held."""
+    from inbounds.evaluation.evaluate import evaluate as measure
+    from inbounds.progress import bar
+    from inbounds.reports.tables import evaluation_table
+    from inbounds.runs.run import Run
+
+    found = measure(Run.open(run), split=split, model=model, surfaces=surfaces, track=bar("evaluating"))
+    if as_json:
+        typer.echo(json.dumps(found.summary, indent=1))
+        return
+    evaluation_table(found.summary)
+    typer.echo(f"{found.folder}: written")
+
+
+def predict(
+    run: RunPath,
+    inputs: Annotated[
+        list[Path], typer.Argument(metavar="INPUT", help="Scans, folders of slices (DICOM, PNG), folders of scans.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for masks, predictions.csv and predictions.json.")],
+    model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Write probabilities too, as .npz.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results that are there.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+) -> None:
+    """Segment new scans: masks in each scan's own geometry and format, volumes and centroids as a table."""
+    from inbounds.inference import Predictor, predict_files
+    from inbounds.progress import bar
+
+    predictor = Predictor(run, model, device)
+    found = predict_files(
+        predictor, inputs, out, probabilities=probabilities, overwrite=overwrite, track=bar("predicting")
+    )
+    for warning in found.warnings[:10]:
+        typer.echo(f"Note: {warning}", err=True)
+    if len(found.warnings) > 10:
+        typer.echo(f"Note: and {len(found.warnings) - 10} more; predictions.csv has them all", err=True)
+    for name, reason in found.failures.items():
+        typer.secho(f"Failed: {name}: {reason}", fg="red", err=True)
+    values = ", ".join(f"{value} is {name}" for value, name in enumerate(predictor.classes, start=1))
+    typer.echo(f"{out}: {len(found.masks)} of {len(found.masks) + len(found.failures)} masks written; {values}")
+    if found.failures:
+        raise typer.Exit(1)
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs made by `inbounds train`.")],
+    out: Annotated[Path, typer.Option(help="The folder for index.html.")],
+    split: Annotated[str, typer.Option(help="validation, test or train.")] = "validation",
+    title: Annotated[str, typer.Option(help="The heading; by default the data and the classes.")] = "",
+) -> None:
+    """Compare runs on one page for the browser: table, curves, box plots, cases, settings."""
+    from inbounds.evaluation.evaluate import evaluate as measure
+    from inbounds.evaluation.evaluate import predict_slices
+    from inbounds.progress import bar
+    from inbounds.reports.cases import choose
+    from inbounds.reports.page import write_page
+    from inbounds.reports.results import read_results, unmeasured
+    from inbounds.runs.run import Run
+
+    opened = [Run.open(run) for run in runs]
+    for run, model in unmeasured(opened, split):
+        measure(run, split=split, model=model, track=bar(f"evaluating {run.path.name}, {model}"))
+    results = read_results(opened, split)
+    shown = choose(results, split)
+    places = sorted({view.position for view in shown})
+    masks = [predict_slices(run, places) if run.checkpoint else {} for run in opened]
+    typer.echo(f"{write_page(out, results, shown, masks, split, title)}: written")
+
+
+def export(
+    run: RunPath,
+    onnx: Annotated[Path, typer.Option("--onnx", help="The ONNX file to write.")],
+    model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
+) -> None:
+    """Write a run's network as ONNX, for programs without PyTorch."""
+    from inbounds.inference.export import export_onnx
+    from inbounds.runs.run import Run
+
+    export_onnx(Run.open(run), onnx, model)
+    typer.echo(f"{onnx}: written")

@@ -1,0 +1,33 @@
+"""What the commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inbounds.errors import BadInput
+
+if TYPE_CHECKING:
+    from inbounds.datasets.store import Store
+
+StorePath = Annotated[Path, typer.Argument(help="The store: a folder made by `inbounds prepare`.")]
+NewStore = Annotated[Path, typer.Argument(help="The store to make.")]
+RunPath = Annotated[Path, typer.Argument(help="A run made by `inbounds train`.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
+
+
+def open_store(path: Path) -> Store:
+    """The store at a path."""
+    from inbounds.datasets.store import Store
+
+    return Store(path)
+
+
+def class_values(store: Store, names: str) -> list[int]:
+    """The values of classes given as `LV,RV`; all but background if none are."""
+    chosen = [store.class_index(name.strip()) for name in names.split(",") if name.strip()]
+    if 0 in chosen:
+        raise BadInput("background is no class to choose; use --background")
+    return chosen or list(range(1, len(store.classes)))
