@@ -281,7 +281,6 @@ def test_can_be_copied_and_sent_to_another_process() -> None:
         ({"weight": "much"}, "weight must be"),
         ({"weight": torch.nan}, "weight must be"),
     ],
-    ids=str,
 )
 def test_refuses_other_settings(wrong, message) -> None:
     with pytest.raises(ValueError, match=message):
