@@ -8,6 +8,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "inbounds"
 ORDER = [
     "errors",
+    "writing",
     "progress",
     "regions",
     "annotations",

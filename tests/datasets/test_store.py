@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from archives import done, heart, made, refused
-from inbounds.datasets.store import Store, aside, checksum, file_aside, valid_name
+from inbounds.datasets.store import Store, checksum, valid_name
 from inbounds.errors import BadInput
+from inbounds.writing import aside, file_aside
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ import pytest
 
 from archives import command, done, heart, made
 from inbounds.datasets.runs import labels_file
-from inbounds.datasets.store import Store, checksum, write_json
+from inbounds.datasets.store import Store, checksum
 from inbounds.datasets.verify import labelled, summary, verify
+from inbounds.writing import write_json
 
 
 def square(area: int) -> np.ndarray:

@@ -13,13 +13,13 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
 
 from inbounds.errors import BadInput
+from inbounds.writing import file_aside
 
 COLUMNS = (
     "case",
@@ -159,20 +159,12 @@ class Facts:
 
     def write(self, path: Path) -> None:
         """Write the table; aside first, then renamed."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.partial")
-        try:
-            with part.open("w", encoding="utf-8", newline="") as stream:
-                writer = csv.writer(stream, lineterminator="\n")
-                writer.writerow(COLUMNS)
-                for fact in self.rows:
-                    writer.writerow(
-                        [fact.case, _cell(fact.slice), self.classes[fact.klass], *map(_cell, _values(fact))]
-                    )
-            part.replace(path)
-        finally:
-            with suppress(FileNotFoundError):
-                part.unlink()
+        with file_aside(path) as part, part.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            for fact in self.rows:
+                names = (fact.case, _cell(fact.slice), self.classes[fact.klass])
+                writer.writerow([*names, *map(_cell, _values(fact))])
 
 
 def _values(fact: Fact) -> list[bool | float | None]:

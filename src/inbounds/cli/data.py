@@ -90,8 +90,6 @@ def facts(
     ] = None,
 ) -> None:
     """Bring what people know into a store, or take it out: sizes, centres, presence, in the units of the scans."""
-    from inbounds.datasets.store import writing
-
     opened = open_store(store)
     if sum(x is not None for x in (import_file, export_file, template)) != 1:
         raise BadInput("give one of --import, --export and --template")
@@ -105,8 +103,7 @@ def facts(
     if target.exists():
         raise BadInput(f"{target}: already exists; remove it or choose another name")
     table = opened.facts(name) if export_file else opened.empty_facts()
-    with writing(target):
-        table.write(target)
+    table.write(target)
     typer.echo(f"{target}: written")
 
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from inbounds.datasets.store import Store, aside, file_aside
+from inbounds.datasets.store import Store
 from inbounds.datasets.verify import verify
 from inbounds.errors import BadInput
+from inbounds.writing import aside, file_aside
 
 PIECE = 2**22
 Track = Callable[[Sequence[int]], Iterable[int]]

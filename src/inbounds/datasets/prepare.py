@@ -17,8 +17,9 @@ from inbounds.datasets.fit import Fit
 from inbounds.datasets.runs import array_file, labels_file
 from inbounds.datasets.source import Loaded, Source
 from inbounds.datasets.spine import axial
-from inbounds.datasets.store import Record, Store, aside, checksum, describe, write_json
+from inbounds.datasets.store import Record, Store, checksum, describe
 from inbounds.errors import BadInput
+from inbounds.writing import aside, write_json
 
 Fitting = Literal["pad", "resize"]
 Append = Callable[[np.ndarray], None]

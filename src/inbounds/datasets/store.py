@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -30,6 +27,7 @@ from inbounds.annotations.facts import Case, Fact, Facts
 from inbounds.datasets.fit import Fit
 from inbounds.datasets.runs import Labels, labels_file, open_array
 from inbounds.errors import BadInput
+from inbounds.writing import aside, write_json
 
 SCHEMA = 1
 SPLITS = ("train", "validation", "test")
@@ -199,8 +197,7 @@ class Store:
             raise BadInput(f"{self.path}: there are facts called {name!r} already; remove them or choose another name")
         facts = Facts.read(file, self.classes, self.cases)
         target = self.path / "facts" / f"{name}.csv"
-        with writing(target):
-            facts.write(target)
+        facts.write(target)
         return facts
 
     def empty_facts(self) -> Facts:
@@ -243,70 +240,6 @@ def valid_name(name: str) -> str:
         reason = "it is the name of the truth itself" if name == FULL else "use letters, digits, '-', '_' and '.'"
         raise BadInput(f"{name!r} cannot name an annotation: {reason}")
     return name
-
-
-@contextmanager
-def aside(path: Path) -> Iterator[Path]:
-    """A folder to fill that becomes `path` when all went well, and vanishes otherwise.
-
-    What a killed process left behind under the temporary name is removed by the next one.
-    """
-    with writing(path):
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise BadInput(f"{path}: already exists; remove it or choose another name")
-        if not path.name:
-            raise BadInput(f"{path}: the folder one is in cannot be made anew; choose another name")
-        partial = path.with_name(f".{path.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        try:
-            partial.mkdir(parents=True)
-            yield partial
-            for file in sorted(partial.rglob("*")):
-                if file.is_file():
-                    with file.open("rb") as stream:
-                        os.fsync(stream.fileno())
-            if path.exists():
-                path.rmdir()
-            partial.rename(path)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
-
-
-@contextmanager
-def file_aside(path: Path) -> Iterator[Path]:
-    """A file to write that becomes `path` when all went well, and vanishes otherwise."""
-    part = path.with_name(f".{path.name}.partial")
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            yield part
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Tell of a full disk or a forbidden place in one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise BadInput(
-            f"{path}: could not be written ({error.strerror or error}), and nothing was left behind; make room on the "
-            "disk or choose another place"
-        ) from error
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON that people can read, under a temporary name and then renamed."""
-    part = path.with_name(f".{path.name}.partial")
-    try:
-        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        part.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
 
 
 def describe(

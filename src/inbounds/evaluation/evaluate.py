@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.datasets.batches import Batch, Samples, as_float, load, truth_of
-from inbounds.datasets.store import Record, write_json
+from inbounds.datasets.store import Record
 from inbounds.errors import BadInput
 from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
 from inbounds.evaluation.surface import surface_distances
@@ -26,6 +26,7 @@ from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
 from inbounds.supervision import Supervision
+from inbounds.writing import write_json
 
 Track = Callable[[Sequence[int]], Iterable[int]]
 

@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from inbounds.datasets.store import file_aside
 from inbounds.errors import BadInput
+from inbounds.writing import file_aside
 
 COLUMNS = ("run", "epoch", "case", "slice", "class", "metric", "value")
 

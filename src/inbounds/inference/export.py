@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from inbounds.datasets.store import file_aside
 from inbounds.errors import BadInput
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
+from inbounds.writing import file_aside
 
 
 class _Probabilities(nn.Module):

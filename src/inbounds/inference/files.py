@@ -21,10 +21,10 @@ from inbounds.datasets.folder import recognise
 from inbounds.datasets.formats.dicom import is_dicom
 from inbounds.datasets.formats.pictures import SUFFIXES as PICTURES
 from inbounds.datasets.scan import header, is_scan, stem
-from inbounds.datasets.store import file_aside, write_json
 from inbounds.errors import BadInput
 from inbounds.inference.prediction import BACKGROUND, Prediction
 from inbounds.inference.predictor import Predictor
+from inbounds.writing import file_aside, write_json
 
 COLUMNS = ("case", "class", "volume_ml", "size_px", "centroid_slice", "centroid_row", "centroid_col", "note")
 TABLE, ABOUT = "predictions.csv", "predictions.json"

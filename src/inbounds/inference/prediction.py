@@ -13,7 +13,7 @@ from jaxtyping import Float16, UInt8
 
 from inbounds.datasets.fit import Fit
 from inbounds.datasets.scan import Header, write_mask
-from inbounds.datasets.store import file_aside
+from inbounds.writing import file_aside
 
 BACKGROUND = "background"
 

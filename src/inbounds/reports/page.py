@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from inbounds.datasets.store import Store, file_aside
+from inbounds.datasets.store import Store
 from inbounds.reports.cases import View
 from inbounds.reports.curves import Line, box, ratio_chart, share_chart
 from inbounds.reports.pictures import grey, outline, png, window
 from inbounds.reports.results import Result, classes_of
 from inbounds.reports.words import provenance_of, settings_of
+from inbounds.writing import file_aside
 
 COLOURS = 10
 """How many runs differ in colour; names are written everywhere, so that more can be told apart too."""

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inbounds.datasets.store import aside, write_json
 from inbounds.errors import BadInput
+from inbounds.writing import aside, write_json
 
 
 @dataclass

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inbounds.writing import file_aside, writing
+
 COLUMNS = ("epoch", "split", "metric", "class", "value")
 
 
@@ -28,12 +30,10 @@ class Log:
     def __init__(self, root: Path, epochs_done: int) -> None:
         self.file = root / "metrics.csv"
         kept = [row for row in read(self.file) if row.epoch <= epochs_done] if self.file.is_file() else []
-        part = self.file.with_name(".metrics.csv.partial")
-        with part.open("w", encoding="utf-8", newline="") as stream:
+        with file_aside(self.file) as part, part.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(COLUMNS)
             writer.writerows(_cells(row) for row in kept)
-        part.replace(self.file)
         self.board: Any = None
         try:
             from torch.utils.tensorboard import SummaryWriter
@@ -45,7 +45,7 @@ class Log:
     def write(self, rows: Iterable[Measured]) -> None:
         """Add the rows of an epoch."""
         rows = list(rows)
-        with self.file.open("a", encoding="utf-8", newline="") as stream:
+        with writing(self.file), self.file.open("a", encoding="utf-8", newline="") as stream:
             csv.writer(stream, lineterminator="\n").writerows(_cells(row) for row in rows)
         if self.board is not None:
             for row in rows:

@@ -19,8 +19,9 @@ from typing import Any
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.config import Settings
-from inbounds.datasets.store import FULL, Store, write_json
+from inbounds.datasets.store import FULL, Store
 from inbounds.errors import BadInput
+from inbounds.writing import write_json
 
 MODELS = ("best", "constraints", "last")
 
