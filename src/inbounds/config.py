@@ -39,11 +39,23 @@ class Training(Model):
     rate: float = Field(default=5e-4, gt=0)
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = Field(default=0.0, ge=0)
+    schedule: Literal["plateau", "cosine"] = "plateau"
+    """`plateau`: times `factor` after `patience` epochs without progress. `cosine`: down to 0 at the last epoch."""
     patience: int = Field(default=20, ge=1)
     factor: float = Field(default=0.5, gt=0, le=1)
+    average: float = Field(default=0.0, ge=0, lt=1)
+    """Judge and keep a running mean of the weights; the share of the old mean that stays at each step, such as 0.99."""
     precision: Literal["32", "bf16-mixed"] = "32"
     device: str = "auto"
+    threads: int | None = Field(default=None, ge=1)
+    """On a CPU; all cores if not given. Results are the same bit for bit for the same number of threads."""
     resident: bool = True
+    capture: bool = True
+    """On a GPU, replay each step as a CUDA graph (needs resident data)."""
+    compile: bool | None = None
+    """Compile the network and the loss; by default where the run is long enough to repay the minute that it takes."""
+    light: bool = False
+    """Leave the optimiser out of checkpoints: a third of the size, but a resumed run is not the same bit for bit."""
 
 
 class CommonRange(Model):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -43,6 +44,21 @@ class Sample:
     truth: UInt8[Tensor, "H W"] | None
     scan: Record
     slice: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some whole scans of a `Samples`, by position: all on the device, so that nothing travels when it is used.
+
+    Attributes:
+        index: The positions of their slices.
+        scans: Which of them each slice belongs to.
+        which: Their numbers.
+    """
+
+    index: Int[Tensor, " B"]
+    scans: Scans
+    which: Int[Tensor, " S"]
 
 
 class Samples:
@@ -82,22 +98,43 @@ class Samples:
         """The positions of a scan's slices."""
         return range(int(self.firsts[scan]), int(self.firsts[scan + 1]))
 
+    @cached_property
     def scans(self) -> Scans:
-        """Which scan each slice belongs to."""
-        return Scans(torch.repeat_interleave(torch.tensor([r.slices for r in self.records])), len(self.records))
+        """Which scan each slice belongs to, on the device."""
+        owner = torch.repeat_interleave(torch.tensor([record.slices for record in self.records]))
+        return Scans(owner.to(self.device), len(self.records))
 
     def batch(self, index: Int[Tensor, " B"]) -> Batch:
         """Slices by position, each by itself."""
         return self._batch(index, {}, None)
 
-    def scan_batch(self, scans: Sequence[int]) -> Batch:
-        """All slices of some scans, for constraints on whole volumes."""
+    def group(self, scans: Sequence[int]) -> Group:
+        """Some whole scans, ready for use."""
         slices = [self.slices_of(scan) for scan in scans]
-        index = torch.tensor([position for some in slices for position in some])
-        owner = [number for number, some in enumerate(slices) for _ in some]
-        which = torch.tensor(list(scans), device=self.device)
-        facts = {name: fact[which] for name, fact in self.scan_facts.items()}
-        return self._batch(index, facts, Scans(torch.tensor(owner, device=self.device), len(scans)))
+        index = torch.tensor([position for some in slices for position in some], device=self.labels.device)
+        owner = torch.tensor([number for number, some in enumerate(slices) for _ in some], device=self.device)
+        return Group(index, Scans(owner, len(scans)), torch.tensor(list(scans), device=self.device))
+
+    def groups(self, size: int) -> list[Group]:
+        """All scans in order, in groups of at most so many slices (or of a single scan)."""
+        found: list[list[int]] = []
+        held = 0
+        for scan, record in enumerate(self.records):
+            if not found or held + record.slices > size:
+                found.append([])
+                held = 0
+            found[-1].append(scan)
+            held += record.slices
+        return [self.group(scans) for scans in found]
+
+    def whole(self, group: Group) -> Batch:
+        """All slices of some scans, for constraints on whole volumes."""
+        facts = {name: fact[group.which] for name, fact in self.scan_facts.items()}
+        return self._batch(group.index, facts, group.scans)
+
+    def scan_batch(self, scans: Sequence[int]) -> Batch:
+        """The same, of scans by number."""
+        return self.whole(self.group(scans))
 
     def _batch(self, index: Tensor, scan_facts: Mapping[str, Tensor], scans: Scans | None) -> Batch:
         there, here = index.to(self.labels.device), index.to(self.device)

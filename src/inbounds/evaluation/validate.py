@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
-from inbounds.datasets.batches import Samples
+from inbounds.datasets.batches import Group, Samples
 from inbounds.evaluation.overlap import Overlap, dice_per_slice, dice_per_volume, overlap
 from inbounds.regions import size
 from inbounds.supervision import Supervision
@@ -18,18 +19,16 @@ CHUNK = 32
 
 
 @dataclass(frozen=True)
-class Validation:
-    """What was found on a split, still on the device but for `read`.
+class Found:
+    """What was found on a split: the names of the numbers, and the numbers, still on the device.
 
     Attributes:
-        overlap: Of prediction and truth, slice by slice; `None` without truth.
-        held: For each constraint, whether it holds in each image or scan: of the probabilities, and of the mask.
-        sizes: Soft and hard size of each class in each slice, `(n, K)` each.
+        names: Metric and class of each; an empty class stands for all of them together.
+        values: One for each name.
     """
 
-    overlap: Overlap | None
-    held: dict[str, tuple[Tensor, Tensor]]
-    sizes: tuple[Float[Tensor, "n K"], Float[Tensor, "n K"]]
+    names: list[tuple[str, str]]
+    values: Float[Tensor, " n"]
 
 
 @torch.no_grad()
@@ -40,15 +39,31 @@ def predict(network: nn.Module, image: Float[Tensor, "B channels H W"]) -> Float
 
 @torch.no_grad()
 def validate(
-    network: nn.Module, samples: Samples, truth: Integer[Tensor, "n H W"] | None, supervision: Supervision
-) -> Validation:
-    """Look at every scan of a split with the network in evaluation mode; it is put back as it was."""
+    network: nn.Module,
+    samples: Samples,
+    truth: Integer[Tensor, "n H W"] | None,
+    supervision: Supervision,
+    classes: Sequence[str],
+    groups: Sequence[Group] | None = None,
+) -> Found:
+    """Look at every scan of a split with the network in evaluation mode; it is put back as it was.
+
+    Nothing is read back from the device, so that all of it can be captured as a graph.
+
+    Args:
+        network: Gives logits.
+        samples: Of the split.
+        truth: Their full masks, if there are any.
+        supervision: Whose constraints are looked at: do they hold, for the probabilities and for the mask?
+        classes: The names of the network's outputs 1, 2, ...
+        groups: What to look at together: `samples.groups(CHUNK)`, which may be made once and kept.
+    """
     training = network.training
     network.eval()
     overlaps, soft_sizes, hard_sizes = [], [], []
     held: dict[str, list[tuple[Tensor, Tensor]]] = {constraint.name: [] for constraint in supervision.constraints}
-    for scan in range(len(samples.records)):
-        batch = samples.scan_batch([scan])
+    for group in samples.groups(CHUNK) if groups is None else groups:
+        batch = samples.whole(group)
         probs = predict(network, batch.image)
         mask = probs.argmax(dim=1)
         for constraint in supervision.constraints:
@@ -61,41 +76,33 @@ def validate(
         soft_sizes.append(size(probs)[..., 0])
         hard_sizes.append((mask[:, None] == order).flatten(2).sum(dim=2).float())
         if truth is not None:
-            positions = samples.slices_of(scan)
-            overlaps.append(overlap(mask, truth[positions.start : positions.stop], probs.shape[1]))
+            overlaps.append(overlap(mask, truth[group.index.to(truth.device)], probs.shape[1]))
     network.train(training)
-    both = {
-        name: (torch.cat([soft for soft, _ in pairs]), torch.cat([hard for _, hard in pairs]))
-        for name, pairs in held.items()
-    }
-    found = Overlap.cat(overlaps) if overlaps else None
-    return Validation(found, both, (torch.cat(soft_sizes), torch.cat(hard_sizes)))
-
-
-def numbers(validation: Validation, samples: Samples, classes: tuple[str, ...]) -> list[tuple[str, str, float]]:
-    """Metric, class and value of what was found on a split; an empty class stands for all of them together."""
-    rows: list[tuple[str, str, float]] = []
-    if validation.overlap is not None:
-        by_slice = dice_per_slice(validation.overlap)
-        by_volume = dice_per_volume(validation.overlap, samples.scans())
-        ratio = [sizes.sum(dim=0) / validation.overlap.true.sum(dim=0).clamp(min=1) for sizes in validation.sizes]
-        for k, name in enumerate(classes, start=1):
-            rows += [
-                ("dsc_slice", name, float(by_slice[:, k].nanmean())),
-                ("dsc_volume", name, float(by_volume[:, k].nanmean())),
-                ("soft_size_over_true", name, float(ratio[0][k])),
-                ("hard_size_over_true", name, float(ratio[1][k])),
-            ]
-        rows.append(("dsc_slice", "", float(by_slice[:, 1:].nanmean())))
-        rows.append(("dsc_volume", "", float(by_volume[:, 1:].nanmean())))
+    both = {name: tuple(torch.cat(part) for part in zip(*pairs, strict=True)) for name, pairs in held.items()}
+    sizes = torch.cat(soft_sizes), torch.cat(hard_sizes)
+    numbers = _overlap_numbers(Overlap.cat(overlaps), sizes, samples, classes) if overlaps else {}
     for k, name in enumerate(classes, start=1):
-        rows.append(("soft_size", name, float(validation.sizes[0][:, k].mean())))
-        rows.append(("hard_size", name, float(validation.sizes[1][:, k].mean())))
-    for name, (soft, hard) in validation.held.items():
-        rows += [("held_soft", name, float(soft.float().mean())), ("held_hard", name, float(hard.float().mean()))]
-    if validation.held:
-        images = [hard for _, hard in validation.held.values()]
-        rows.append(("held", "", float(torch.cat(images).float().mean())))
-        broken = sum(int((~hard).sum()) for _, hard in validation.held.values())
-        rows.append(("violations", "", float(broken)))
-    return rows
+        numbers |= {("soft_size", name): sizes[0][:, k].mean(), ("hard_size", name): sizes[1][:, k].mean()}
+    for name, (soft, hard) in both.items():
+        numbers |= {("held_soft", name): soft.float().mean(), ("held_hard", name): hard.float().mean()}
+    if both:
+        every = torch.cat([hard for _, hard in both.values()])
+        numbers |= {("held", ""): every.float().mean(), ("violations", ""): (~every).sum().float()}
+    return Found(list(numbers), torch.stack(list(numbers.values())))
+
+
+def _overlap_numbers(
+    counts: Overlap, sizes: tuple[Tensor, Tensor], samples: Samples, classes: Sequence[str]
+) -> dict[tuple[str, str], Tensor]:
+    by_slice, by_volume = dice_per_slice(counts), dice_per_volume(counts, samples.scans)
+    ratios = [each.sum(dim=0) / counts.true.sum(dim=0).clamp(min=1) for each in sizes]
+    numbers: dict[tuple[str, str], Tensor] = {}
+    for k, name in enumerate(classes, start=1):
+        numbers |= {
+            ("dsc_slice", name): by_slice[:, k].nanmean(),
+            ("dsc_volume", name): by_volume[:, k].nanmean(),
+            ("soft_size_over_true", name): ratios[0][k],
+            ("hard_size_over_true", name): ratios[1][k],
+        }
+    both = {("dsc_slice", ""): by_slice[:, 1:].nanmean(), ("dsc_volume", ""): by_volume[:, 1:].nanmean()}
+    return numbers | both

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +16,9 @@ from torch import Tensor, nn
 
 from inbounds.errors import BadInput
 from inbounds.writing import aside, write_json
+
+RAW = "raw."
+"""Before the names of the weights whose running mean the kept networks are."""
 
 
 @dataclass
@@ -39,7 +42,12 @@ class State:
 
 
 def save(
-    root: Path, state: State, network: nn.Module, optimiser: torch.optim.Optimizer, better: dict[str, bool]
+    root: Path,
+    state: State,
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer | None,
+    better: dict[str, bool],
+    raw: nn.Module | None = None,
 ) -> None:
     """Write the checkpoint of a finished epoch and remove the one before.
 
@@ -47,14 +55,18 @@ def save(
         root: The run's folder.
         state: Where it stands.
         network: Becomes `last`.
-        optimiser: Its state is kept, for going on.
+        optimiser: Its state is kept, for going on; `None` leaves it out.
         better: For `best` and `constraints`, whether this epoch's network takes the place of the one kept so far.
+        raw: Where `network` is a running mean, the network whose mean it is.
     """
     from safetensors.torch import save_file
 
     folder = root / "checkpoints"
     before = sorted(old for old in folder.glob("[0-9]*") if old.is_dir())
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    further = {} if optimiser is None else _flat(optimiser)
+    if raw is not None:
+        further |= {f"{RAW}{name}": tensor for name, tensor in raw.state_dict().items()}
+    weights, rest = _fetched(network.state_dict(), further)
     with _disk_errors(folder), aside(folder / f"{state.epoch:04d}") as new:
         save_file(weights, new / "last.safetensors")
         for model, is_better in better.items():
@@ -63,7 +75,7 @@ def save(
                 os.link(new / "last.safetensors", new / f"{model}.safetensors")
             elif kept is not None and kept.is_file():
                 os.link(kept, new / f"{model}.safetensors")
-        save_file({**_flat(optimiser), **state.generators}, new / "optimiser.safetensors")
+        save_file({**rest, **state.generators}, new / "optimiser.safetensors")
         numbers = asdict(state)
         del numbers["generators"]
         write_json(new / "state.json", numbers)
@@ -81,8 +93,11 @@ def _disk_errors(folder: Path) -> Iterator[None]:
         raise BadInput(f"{folder}: could not be written ({error}); the checkpoint before is intact") from None
 
 
-def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer) -> State:
-    """Put a network, its optimiser and the state back to where a checkpoint stands."""
+def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw: nn.Module | None = None) -> State:
+    """Put a network, its optimiser and the state back to where a checkpoint stands.
+
+    A checkpoint without an optimiser leaves the one given as it is: the run goes on, with fresh moments.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -91,7 +106,11 @@ def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer) -> 
         tensors = load_file(folder / "optimiser.safetensors")
         numbers = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         generators = {name: tensors.pop(name) for name in list(tensors) if name.startswith("generator.")}
-        _restore(optimiser, tensors)
+        weights = {name.removeprefix(RAW): tensors.pop(name) for name in list(tensors) if name.startswith(RAW)}
+        if raw is not None:
+            raw.load_state_dict(weights)
+        if tensors:
+            _restore(optimiser, tensors)
         for name in ("best", "fewest"):
             numbers[name] = None if numbers[name] is None else (numbers[name][0], numbers[name][1])
         return State(**numbers, generators=generators)
@@ -116,11 +135,23 @@ def _flat(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The optimiser's tensors by the number of their parameter."""
     state: dict[int, dict[str, Any]] = optimiser.state_dict()["state"]
     return {
-        f"{number}.{name}": tensor.detach().cpu().contiguous()
+        f"{number}.{name}": tensor
         for number, entry in state.items()
         for name, tensor in entry.items()
         if isinstance(tensor, Tensor)
     }
+
+
+def _fetched(*groups: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
+    """Tensors on the CPU, each a copy of its own; those of one type travel together."""
+    kinds = {tensor.dtype for group in groups for tensor in group.values()}
+    arrived: dict[torch.dtype, Iterator[Tensor]] = {}
+    for kind in kinds:
+        of_kind = [tensor.detach() for group in groups for tensor in group.values() if tensor.dtype == kind]
+        flat = torch.cat([tensor.reshape(-1) for tensor in of_kind]).cpu()
+        parts = flat.split([tensor.numel() for tensor in of_kind])
+        arrived[kind] = iter([part.view(like.shape).clone() for part, like in zip(parts, of_kind, strict=True)])
+    return [{name: next(arrived[tensor.dtype]) for name, tensor in group.items()} for group in groups]
 
 
 def _restore(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:

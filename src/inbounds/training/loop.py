@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from inbounds.config import Hybrid
 from inbounds.datasets.augment import Augment
-from inbounds.datasets.batches import Batch, Samples, by_scan, by_slice, load, truth_of
+from inbounds.datasets.batches import Samples, by_scan, by_slice, load, truth_of
 from inbounds.errors import BadInput
-from inbounds.evaluation.validate import numbers, validate
+from inbounds.evaluation.validate import CHUNK, Found, validate
 from inbounds.runs import checkpoint
 from inbounds.runs.checkpoint import State
 from inbounds.runs.metrics import Log, Measured
@@ -24,6 +25,11 @@ from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
 from inbounds.supervision import Supervision
+from inbounds.training.lane import Lane, Replayed
+from inbounds.training.step import Step
+
+COMPILE_FROM = 50_000
+"""Steps from which compiling pays: it takes about a minute and saves one or two milliseconds a step."""
 
 
 class NotFinite(RuntimeError):  # noqa: N818 (it names what happened)
@@ -67,67 +73,125 @@ def fabric_module() -> ModuleType:
     return fabric
 
 
-class Trainer:
-    """One run on its way: data, network, optimiser and where it stands."""
+class Data:
+    """What runs train and are judged on, loaded once for all runs that share it."""
 
-    def __init__(self, run: Run, show: Callable[[Progress], None] = lambda _: None) -> None:
+    def __init__(self) -> None:
+        self.kept: dict[Any, Any] = {}
+
+    def samples(self, run: Run, device: torch.device, split: str) -> Samples:
+        """The slices of a split with the run's annotation."""
+        hybrid = run.settings.hybrid if split == "train" else Hybrid()
+        chosen: dict[str, Any] = {
+            "facts": run.facts,
+            "classes": run.classes,
+            "split": split,
+            "device": device,
+            "resident": run.settings.training.resident,
+            "full_scans": hybrid.full_scans,
+            "only_full": hybrid.only_full,
+            "seed": run.seed if hybrid.full_scans else 0,
+        }
+        key = (run.store, run.annotation, *chosen.values())
+        if key not in self.kept:
+            self.kept[key] = load(run.opened_store(), run.annotation, **chosen)
+        found: Samples = self.kept[key]
+        return found
+
+    def truth(self, run: Run, device: torch.device) -> Tensor:
+        """The full masks of the validation split."""
+        key = (run.store, run.classes, device)
+        if key not in self.kept:
+            self.kept[key] = truth_of(run.opened_store(), classes=run.classes, device=device)
+        found: Tensor = self.kept[key]
+        return found
+
+
+class Trainer:
+    """One run on its way: data, network, optimiser and where it stands.
+
+    Args:
+        run: What it was told.
+        show: Receives the progress, about once a second.
+        data: Where runs in one process share their data.
+    """
+
+    def __init__(self, run: Run, show: Callable[[Progress], None] = lambda _: None, data: Data | None = None) -> None:
         settings = run.settings
+        training = settings.training
         self.run, self.show = run, show
         store = run.opened_store()
         self.fabric = fabric_module().Fabric(
-            accelerator=settings.training.device if settings.training.device != "auto" else "auto",
+            accelerator=training.device if training.device != "auto" else "auto",
             devices=1,
-            precision="32-true" if settings.training.precision == "32" else settings.training.precision,
+            precision="32-true" if training.precision == "32" else training.precision,
         )
+        device: torch.device = self.fabric.device
+        if training.threads is not None and device.type == "cpu":
+            torch.set_num_threads(training.threads)
         torch.manual_seed(run.seed)
-        device = self.fabric.device
-        self.supervision: Supervision = supervision_of(settings, store, run.classes, run.facts)
-        chosen: dict[str, Any] = {"facts": run.facts, "classes": run.classes, "device": device}
-        self.samples = load(
-            store,
-            run.annotation,
-            split="train",
-            resident=settings.training.resident,
-            full_scans=settings.hybrid.full_scans,
-            only_full=settings.hybrid.only_full,
-            seed=run.seed,
-            **chosen,
-        )
-        held_out = [record for record in store.records if record.split == "validation"]
-        self.held_out: Samples | None = None
-        self.truth: Tensor | None = None
-        if held_out:
-            self.held_out = load(
-                store, run.annotation, split="validation", resident=settings.training.resident, **chosen
-            )
-            if any(record.truth for record in held_out):
-                self.truth = truth_of(store, classes=run.classes, split="validation", device=device)
-        self.augment = Augment(**settings.augment.model_dump())
         self.network: nn.Module = build_network(run).to(device)
-        self.rate = torch.tensor(settings.training.rate, device=device)
+        self.judged = copy.deepcopy(self.network) if training.average else self.network
+        self.lane = Lane(device, run.seed, capture=training.capture)
+        self.supervision: Supervision = supervision_of(settings, store, run.classes, run.facts)
+        data = data or Data()
+        self.samples = data.samples(run, device, "train")
+        held_out = [record for record in store.records if record.split == "validation"]
+        self.held_out = data.samples(run, device, "validation") if held_out else None
+        self.truth = data.truth(run, device) if any(record.truth for record in held_out) else None
+        self.rate = torch.tensor(training.rate, device=device)
         self.optimiser = torch.optim.Adam(
             self.network.parameters(),
             lr=self.rate,
-            betas=settings.training.betas,
-            weight_decay=settings.training.weight_decay,
+            betas=training.betas,
+            weight_decay=training.weight_decay,
             fused=True,
+            capturable=device.type == "cuda",
         )
-        # Fused Adam skips its step while this is 1: once a loss is not finite, nothing is updated any more.
-        self.broken = torch.zeros((), device=device)
-        self.optimiser.found_inf = self.broken  # type: ignore[attr-defined]
-        self.broken_at = torch.full((), -1, dtype=torch.long, device=device)
-        self.broken_terms: dict[str, Tensor] = {}
-        self.wrapped = self.fabric.setup_module(self.network)
         self.order = torch.Generator().manual_seed(run.seed)
-        self.state = State(rate=settings.training.rate)
+        self.state = State(rate=training.rate)
         self.found: dict[str, float] = {}
-        whole = settings.training.whole_scans
         volumes = any(constraint.scope == "volume" for constraint in self.supervision.constraints)
-        self.whole_scans = volumes if whole is None else whole
+        self.whole_scans = volumes if training.whole_scans is None else training.whole_scans
         if volumes and not self.whole_scans:
             raise BadInput(
                 "a constraint on volumes needs whole scans: leave training.whole_scans out, or set it to true"
             )
+        self.step = self._make_step()
+        self.snapshot: Tensor | None = None
+        self.validated = self._make_validation()
+        self.lane.ready()
+
+    def _make_step(self) -> Step:
+        training = self.run.settings.training
+        network, supervision = self.network, self.supervision.__call__
+        compiled = training.compile
+        if compiled is None:
+            compiled = self.lane.capture and self._steps() * training.epochs >= COMPILE_FROM
+        if compiled:
+            network = torch.compile(network, dynamic=False)  # type: ignore[assignment]
+            supervision = torch.compile(supervision, dynamic=False)
+        return Step(
+            self.fabric.setup_module(network),
+            supervision,
+            self.samples,
+            Augment(**self.run.settings.augment.model_dump()),
+            self.optimiser,
+            self.fabric.backward,
+            self.lane,
+            whole_scans=self.whole_scans,
+            mean=(self.judged, training.average) if training.average else None,
+        )
+
+    def _make_validation(self) -> Replayed[Found] | None:
+        if self.held_out is None:
+            return None
+        groups, held_out = self.held_out.groups(CHUNK), self.held_out
+        lane = self.lane if held_out.rows is None else Lane(self.lane.device, 0, capture=False)
+        judged = self.fabric.setup_module(self.judged)
+        return Replayed(
+            lambda _: validate(judged, held_out, self.truth, self.supervision, self.run.classes, groups), lane
+        )
 
     def fit(self, *, resume: bool = False) -> None:
         """Train until the last epoch. With `resume`, go on from the newest checkpoint.
@@ -136,34 +200,43 @@ class Trainer:
             NotFinite: The loss was NaN or infinite; the last good checkpoint is kept.
             BadInput: The disk does not take the checkpoint, which leaves the last one intact.
         """
+        for _ in self.steps(resume=resume):
+            pass
+
+    def steps(self, *, resume: bool = False) -> Iterator[None]:
+        """The same, a step at a time: on a GPU, a step is on its way when this yields, not done."""
+        training = self.run.settings.training
         latest = self.run.checkpoint
         if latest is not None and not resume:
             raise BadInput(f"{self.run.path}: this run has begun already; add --resume to go on with it")
         if latest is not None:
-            self.state = checkpoint.load(latest, self.network, self.optimiser)
+            raw = self.network if training.average else None
+            self.state = checkpoint.load(latest, self.judged, self.optimiser, raw)
             self._restore_generators()
-        self._set_rate(self.state.rate)
+            self.lane.ready()
+        self._set_rate()
         log = Log(self.run.path, self.state.epoch)
         begun, before = time.monotonic(), self.state.epoch
         try:
-            while self.state.epoch < self.run.settings.training.epochs:
-                rows = self._epoch(begun, before)
-                better = self._judge(rows)
-                log.write(rows)
-                self.state.generators = self._generators()
-                checkpoint.save(self.run.path, self.state, self.network, self.optimiser, better)
+            while self.state.epoch < training.epochs:
+                yield from self._epoch(begun, before)
+                with self.lane.here():
+                    rows = self._rows()
+                    better = self._judge(rows)
+                    log.write(rows)
+                    self.state.generators = self._generators()
+                    optimiser = None if training.light else self.optimiser
+                    raw = self.network if training.average else None
+                    checkpoint.save(self.run.path, self.state, self.judged, optimiser, better, raw)
         finally:
             log.close()
 
-    def _batches(self) -> Iterator[tuple[Batch, Callable[[], list[str]]]]:
-        """Each batch of an epoch, and a way to learn which slices it holds, for messages."""
+    def _plan(self) -> list[Tensor]:
+        """The positions of each batch of an epoch."""
         if self.whole_scans:
-            for scan in by_scan(self.samples, self.order):
-                yield self.samples.scan_batch([scan]), partial(self._scan_names, scan)
-        else:
-            training = self.run.settings.training
-            for index in by_slice(self.samples, training.batch, self.order, copies=training.copies):
-                yield self.samples.batch(index), partial(self._names, index)
+            return [torch.tensor(self.samples.slices_of(scan)) for scan in by_scan(self.samples, self.order)]
+        training = self.run.settings.training
+        return list(by_slice(self.samples, training.batch, self.order, copies=training.copies))
 
     def _steps(self) -> int:
         training = self.run.settings.training
@@ -171,65 +244,65 @@ class Trainer:
             return len(self.samples.records)
         return math.ceil(len(self.samples) * training.copies / training.batch)
 
-    def _epoch(self, begun: float, before: int) -> list[Measured]:
+    def _epoch(self, begun: float, before: int) -> Iterator[None]:
         self.network.train()
-        number, steps = self.state.epoch + 1, self._steps()
-        sums: dict[str, Tensor] = {}
+        steps = self._steps()
         told = time.monotonic()
-        recent: dict[int, Callable[[], list[str]]] = {}
-        neutral = self.augment == Augment()
-        for step, (batch, names) in enumerate(self._batches(), start=1):
-            if not neutral:
-                batch, _ = self.augment(batch)
-            recent[step] = names
-            named = self._step(batch, step)
-            for name, term in named.items():
-                sums[name] = sums[name] + term if name in sums else term
-            now = time.monotonic()
-            if step == steps or now - told > 1:
-                told = now
-                self._stop_if_broken(number, recent)
-                recent.clear()
-                done = (number - 1 - before + step / steps) or 1e-9
-                left = (now - begun) / done * (self.run.settings.training.epochs - before - done)
-                terms = {name: float(value) / step for name, value in sums.items()}
-                self.show(
-                    Progress(
-                        number, self.run.settings.training.epochs, step, steps, self.state.rate, terms, self.found, left
-                    )
-                )
-        rows = [Measured(number, "train", f"loss_{name}", "", float(value) / steps) for name, value in sums.items()]
-        rows.append(Measured(number, "train", "rate", "", self.state.rate))
-        self.state.epoch = number
-        if self.held_out is not None:
-            seen = validate(self.wrapped, self.held_out, self.truth, self.supervision)
-            for metric, klass, value in numbers(seen, self.held_out, self.run.classes):
-                rows.append(Measured(number, "validation", metric, klass, value))
-        return rows
+        with self.lane.here():
+            self.step.begin(self._plan())
+        for step in range(1, steps + 1):
+            with self.lane.here():
+                self.step()
+                now = time.monotonic()
+                if step == steps or now - told > 1:
+                    told = now
+                    self._tell(begun, before, final=step == steps)
+            self.lane.pace(step)
+            yield
 
-    def _step(self, batch: Batch, step: int) -> dict[str, Tensor]:
-        self.optimiser.zero_grad(set_to_none=True)
-        total, named = self.supervision(self.wrapped(batch.image), batch.image, batch.annotation)
-        self.fabric.backward(total)
-        first = (~total.detach().isfinite()) & (self.broken == 0)
-        self.broken_at.copy_(torch.where(first, step, self.broken_at))
-        for name, term in named.items():
-            self.broken_terms[name] = torch.where(first, term, self.broken_terms.get(name, term))
-        self.broken.copy_(torch.maximum(self.broken, first.float()))
-        self.optimiser.step()
-        return named
+    def _tell(self, begun: float, before: int, *, final: bool) -> None:
+        """Look at the latch, and show where the run stands; but for the end of an epoch, as of the time before."""
+        earlier, numbers = self.snapshot, self.step.numbers()
+        self.snapshot = None if final else torch.empty(numbers.shape, pin_memory=self.lane.cuda)
+        if self.snapshot is not None:
+            # Copied while the GPU goes on, and looked at the next time: nobody waits.
+            self.snapshot.copy_(numbers, non_blocking=True)
+            if self.lane.cuda and earlier is None:
+                return
+        read = (numbers if final or earlier is None else earlier).tolist()
+        number, names = self.state.epoch + 1, self.step.names
+        step, broken, at, *sums = read
+        terms = {name: value / step for name, value in zip(names, sums, strict=False)}
+        if broken:
+            self._stop(number, int(at), dict(zip(names, sums[len(names) :], strict=True)))
+        training, steps = self.run.settings.training, self._steps()
+        done = number - 1 - before + step / steps
+        left = (time.monotonic() - begun) / done * (training.epochs - before - done)
+        self.show(Progress(number, training.epochs, int(step), steps, self.state.rate, terms, self.found, left))
+        if final:
+            self.means = terms
 
-    def _stop_if_broken(self, epoch: int, recent: dict[int, Callable[[], list[str]]]) -> None:
-        """Look at the latch, and tell what it caught; `recent` names the batches since the last look."""
-        if not bool(self.broken):
-            return
-        at = int(self.broken_at)
-        cases = ", ".join(recent[at]())
-        terms = ", ".join(f"{name} {float(value):g}" for name, value in self.broken_terms.items())
+    def _stop(self, epoch: int, at: int, caught: dict[str, float]) -> None:
+        cases = ", ".join(self._names(self.step.plan[at - 1]))
+        terms = ", ".join(f"{name} {value:g}" for name, value in caught.items())
         raise NotFinite(
             f"{self.run.path}: the loss was not finite in epoch {epoch}, step {at}, on {cases} (terms: {terms}): "
             f"nothing was updated since. The checkpoint after epoch {epoch - 1} is kept; a lower rate or weight helps"
         )
+
+    def _rows(self) -> list[Measured]:
+        """What the epoch that just ended gave, and what validation finds."""
+        self.state.epoch = number = self.state.epoch + 1
+        if number == 1 and self.judged is not self.network:
+            # The mean starts with the weights after the first epoch, not with the random ones before it.
+            self.judged.load_state_dict(self.network.state_dict())
+        rows = [Measured(number, "train", f"loss_{name}", "", value) for name, value in self.means.items()]
+        rows.append(Measured(number, "train", "rate", "", self.state.rate))
+        if self.validated is not None:
+            found = self.validated()
+            for (metric, klass), value in zip(found.names, found.values.tolist(), strict=True):
+                rows.append(Measured(number, "validation", metric, klass, value))
+        return rows
 
     def _judge(self, rows: list[Measured]) -> dict[str, bool]:
         """Which kept networks this epoch's takes the place of; and the rate of the next epoch."""
@@ -240,41 +313,43 @@ class Trainer:
             self.state.best, better["best"] = (score, self.state.epoch), True
         if violations is not None and (self.state.fewest is None or violations < self.state.fewest[0]):
             self.state.fewest, better["constraints"] = (violations, self.state.epoch), True
-        judge = "best" if score is not None else "constraints"
-        if score is None and violations is None:
-            return better
-        self.state.bad_epochs = 0 if better[judge] else self.state.bad_epochs + 1
-        if self.state.bad_epochs >= self.run.settings.training.patience:
-            self.state.bad_epochs = 0
-            self._set_rate(self.state.rate * self.run.settings.training.factor)
+        if score is not None or violations is not None:
+            judge = "best" if score is not None else "constraints"
+            self.state.bad_epochs = 0 if better[judge] else self.state.bad_epochs + 1
+        self._set_rate()
         return better
 
-    def _set_rate(self, rate: float) -> None:
-        self.state.rate = rate
-        self.rate.fill_(rate)
+    def _set_rate(self) -> None:
+        """The rate of the next epoch."""
+        training = self.run.settings.training
+        if training.schedule == "cosine":
+            self.state.rate = training.rate * (1 + math.cos(math.pi * self.state.epoch / training.epochs)) / 2
+        elif self.state.bad_epochs >= training.patience:
+            self.state.bad_epochs = 0
+            self.state.rate *= training.factor
+        self.rate.fill_(self.state.rate)
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate
 
     def _generators(self) -> dict[str, Tensor]:
-        found = {"generator.order": self.order.get_state(), "generator.cpu": torch.get_rng_state()}
-        if self.fabric.device.type == "cuda":
-            found["generator.cuda"] = torch.cuda.get_rng_state(self.fabric.device)
-        return found
+        return {"generator.order": self.order.get_state(), f"generator.{self._kind}": self.lane.generator.get_state()}
 
     def _restore_generators(self) -> None:
         kept = self.state.generators
         self.order.set_state(kept["generator.order"])
-        torch.set_rng_state(kept["generator.cpu"])
-        if self.fabric.device.type == "cuda" and "generator.cuda" in kept:
-            torch.cuda.set_rng_state(kept["generator.cuda"], self.fabric.device)
+        if f"generator.{self._kind}" in kept:
+            self.lane.generator.set_state(kept[f"generator.{self._kind}"])
 
-    def _scan_names(self, scan: int) -> list[str]:
-        return [self.samples.records[scan].name]
+    @property
+    def _kind(self) -> str:
+        return self.lane.device.type
 
     def _names(self, index: Tensor) -> list[str]:
-        found = []
-        for position in index.tolist():
-            scan = next(n for n in range(len(self.samples.records)) if position in self.samples.slices_of(n))
-            record = self.samples.records[scan]
-            found.append(f"{record.name} slice {position - self.samples.slices_of(scan).start}")
-        return found
+        """The slices of a batch in words."""
+        owners = self.samples.scans.index.cpu()[index].tolist()
+        if self.whole_scans:
+            return [self.samples.records[owners[0]].name]
+        return [
+            f"{self.samples.records[scan].name} slice {position - self.samples.slices_of(scan).start}"
+            for scan, position in zip(owners, index.tolist(), strict=True)
+        ]

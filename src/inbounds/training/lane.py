@@ -1,0 +1,110 @@
+"""Where a run's work goes: on a GPU a stream of its own, captured as graphs; on a CPU simply where one is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+import torch
+
+Result = TypeVar("Result")
+
+WARM = 2
+"""How often a function runs as it is written before it is captured: libraries choose and prepare their kernels."""
+
+AHEAD = 32
+"""How many steps the host may be ahead of the GPU, so that a stop is noticed and what is shown is recent."""
+
+
+class Lane:
+    """A stream and a random generator of one run's own.
+
+    Runs that share a GPU draw the same numbers as if alone: the generator that PyTorch draws from by default is
+    exchanged for the lane's while its functions run or are captured, and a graph keeps the one it was captured with.
+    On a CPU a lane changes nothing: the default generator is the run's, as every run has a process of its own.
+
+    Args:
+        device: Where the run's tensors are.
+        seed: Of the generator.
+        capture: Whether functions are captured on this lane, where the device can do that.
+    """
+
+    def __init__(self, device: torch.device, seed: int, *, capture: bool = True) -> None:
+        self.device = device
+        self.cuda = device.type == "cuda"
+        self.capture = capture and self.cuda
+        self.stream: Any = None
+        self.generator: torch.Generator = torch.default_generator
+        self.pool: Any = None
+        self.marks: list[Any] = []
+        if self.cuda:
+            self.stream = torch.cuda.Stream(device)
+            self.generator = torch.cuda.default_generators[self.stream.device_index].clone_state()
+            self.pool = torch.cuda.graph_pool_handle() if self.capture else None
+        self.generator.manual_seed(seed)
+
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        """Work on this lane: its stream is the current one and its generator the default."""
+        if not self.cuda:
+            yield
+            return
+        default = torch.cuda.default_generators[self.stream.device_index]
+        before = default.graphsafe_get_state()
+        default.graphsafe_set_state(self.generator)
+        try:
+            with torch.cuda.stream(self.stream):
+                yield
+        finally:
+            default.graphsafe_set_state(before)
+
+    def pace(self, step: int) -> None:
+        """Wait, if the host is too far ahead of the device."""
+        if not self.cuda or step % (AHEAD // 2):
+            return
+        mark = torch.cuda.Event()
+        mark.record(self.stream)
+        self.marks.append(mark)
+        if len(self.marks) > 1:
+            self.marks.pop(0).synchronize()
+
+    def ready(self) -> None:
+        """Let what was begun elsewhere, such as copying data, be done before the lane starts."""
+        if self.cuda:
+            torch.cuda.synchronize(self.device)
+
+
+class Replayed(Generic[Result]):
+    """A function that a lane calls again and again, and which never reads anything back from the device.
+
+    It runs as written a few times, is then captured as a CUDA graph, and from there on replayed: the same kernels on
+    the same tensors, started by one call. Batches of different length need one graph each, which share their memory.
+    What the function returns is the same tensors every time, filled anew. On a CPU it simply runs.
+
+    Args:
+        function: Takes the length of a batch; all else it knows.
+        lane: Where it runs.
+    """
+
+    def __init__(self, function: Callable[[int], Result], lane: Lane) -> None:
+        self.function, self.lane = function, lane
+        self.runs: dict[int, int] = {}
+        self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Result]] = {}
+
+    def __call__(self, length: int = 0) -> Result:
+        """Run, capture or replay; to be called on the lane."""
+        if length in self.graphs:
+            graph, result = self.graphs[length]
+            graph.replay()
+            return result
+        self.runs[length] = self.runs.get(length, 0) + 1
+        if not self.lane.capture or self.runs[length] <= WARM:
+            return self.function(length)
+        graph = torch.cuda.CUDAGraph()
+        # Other threads may talk to the GPU meanwhile; only this one's calls become part of the graph.
+        with torch.cuda.graph(graph, pool=self.lane.pool, stream=self.lane.stream, capture_error_mode="thread_local"):
+            result = self.function(length)
+        self.graphs[length] = graph, result
+        graph.replay()
+        return result

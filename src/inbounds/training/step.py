@@ -1,0 +1,130 @@
+"""One training step: gather, augment, forward, supervision, backward, update. Nothing is read back from the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inbounds.datasets.augment import Augment
+from inbounds.datasets.batches import Batch, Group, Samples
+from inbounds.regions.scans import Scans
+from inbounds.supervision import Supervision
+from inbounds.training.lane import Lane, Replayed
+
+
+class Step:
+    """The steps of a run's epochs.
+
+    All that a step needs lies on the device: the order of the epoch's slices and how many of them are done, the rate,
+    the sums of the loss terms, and a latch. Once a loss is not finite, the latch keeps the optimiser from updating
+    anything, and remembers the step and its terms. So a step is the same sequence of kernels every time.
+
+    Args:
+        network: As it is trained: gives logits.
+        supervision: Gives a total and its terms.
+        samples: What is trained on.
+        augment: What changes every batch.
+        optimiser: Fused, so that it minds the latch.
+        backward: Takes the total.
+        lane: Where steps run.
+        whole_scans: Whether a batch is one whole scan.
+        mean: A running mean of the network's weights, and the share of it that stays at each step.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        supervision: Callable[[Tensor, Tensor, Any], Any] | Supervision,
+        samples: Samples,
+        augment: Augment,
+        optimiser: torch.optim.Optimizer,
+        backward: Callable[[Tensor], None],
+        lane: Lane,
+        *,
+        whole_scans: bool = False,
+        mean: tuple[nn.Module, float] | None = None,
+    ) -> None:
+        self.network, self.supervision, self.samples, self.optimiser = network, supervision, samples, optimiser
+        self.augment = None if augment == Augment() else augment
+        self.backward, self.lane, self.whole_scans = backward, lane, whole_scans
+        self.mean: tuple[list[Tensor], list[Tensor], float] | None = None
+        if mean is not None:
+            averaged, stays = mean
+            self.mean = _numbers(averaged), _numbers(network), 1 - stays
+        device = lane.device
+        self.names: list[str] = []
+        self.plan: Sequence[Tensor] = ()
+        self.at = 0
+        self.positions = torch.zeros(0, dtype=torch.long, device=device)
+        self.taken = torch.zeros((), dtype=torch.long, device=device)
+        self.count = torch.zeros((), device=device)
+        self.broken = torch.zeros((), device=device)
+        self.broken_at = torch.zeros((), device=device)
+        self.sums = torch.zeros(0, device=device)
+        self.broken_terms = torch.zeros(0, device=device)
+        # Fused Adam skips its update while this is 1.
+        optimiser.found_inf = self.broken  # type: ignore[attr-defined]
+        self.replayed = Replayed(self._step, lane)
+
+    def begin(self, plan: Sequence[Tensor]) -> None:
+        """Start an epoch: the positions of each batch, in order."""
+        self.plan, self.at = plan, 0
+        order = torch.cat(list(plan))
+        if self.lane.cuda:
+            order = order.pin_memory()
+        if len(self.positions) != len(order):
+            self.positions = torch.empty_like(order, device=self.lane.device)
+        self.positions.copy_(order, non_blocking=True)
+        for counter in (self.taken, self.count, self.sums):
+            counter.zero_()
+
+    def __call__(self) -> None:
+        """The next batch of the epoch."""
+        length = len(self.plan[self.at])
+        # Streamed data are gathered by the host, which a graph cannot hold.
+        (self.replayed if self.samples.rows is None else self._step)(length)
+        self.at += 1
+
+    def numbers(self) -> Tensor:
+        """How far the epoch is, the latch, the step that it caught, the sums of the terms and the terms caught."""
+        return torch.cat([torch.stack([self.count, self.broken, self.broken_at]), self.sums, self.broken_terms])
+
+    def _step(self, length: int) -> None:
+        batch = self._batch(length)
+        if self.augment is not None:
+            batch, _ = self.augment(batch)
+        self.optimiser.zero_grad(set_to_none=True)
+        total, named = self.supervision(self.network(batch.image), batch.image, batch.annotation)
+        self.backward(total)
+        terms = torch.stack(list(named.values()))
+        if not self.names:
+            self.names = list(named)
+            self.sums, self.broken_terms = torch.zeros_like(terms), torch.zeros_like(terms)
+        self.count += 1
+        self.sums += terms
+        first = (~total.detach().isfinite()) & (self.broken == 0)
+        self.broken_at.copy_(torch.where(first, self.count, self.broken_at))
+        self.broken_terms.copy_(torch.where(first, terms, self.broken_terms))
+        self.broken.copy_(torch.maximum(self.broken, first.float()))
+        self.optimiser.step()
+        if self.mean is not None:
+            torch._foreach_lerp_(*self.mean)
+
+    def _batch(self, length: int) -> Batch:
+        if self.samples.rows is not None:
+            index = self.plan[self.at]
+        else:
+            index = self.positions[self.taken + torch.arange(length, device=self.lane.device)]
+            self.taken += length
+        if not self.whole_scans:
+            return self.samples.batch(index)
+        one = torch.zeros(length, dtype=torch.long, device=self.lane.device)
+        return self.samples.whole(Group(index, Scans(one, 1), self.samples.scans.index[index[:1].to(one.device)]))
+
+
+def _numbers(network: nn.Module) -> list[Tensor]:
+    """All weights and running statistics, without counters."""
+    return [tensor for tensor in network.state_dict().values() if tensor.is_floating_point()]
