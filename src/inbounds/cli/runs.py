@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import inbounds
 from inbounds.cli.shared import RunPath, Seed, open_store
 from inbounds.errors import BadInput
+
+if TYPE_CHECKING:
+    from inbounds.reports.live import Screen
+    from inbounds.runs.run import Run
 
 
 def recipes() -> None:
@@ -28,52 +32,95 @@ def recipes() -> None:
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="What is known: see `inbounds recipes`.")],
+    recipe: Annotated[str, typer.Argument(help="What is known: see `inbounds recipes`. Several: tags,common.")],
     store: Annotated[Path, typer.Option(help="The data: a folder made by `inbounds prepare`.")],
-    run: Annotated[Path, typer.Option(help="Where the run goes.")],
+    run: Annotated[Path, typer.Option(help="Where the run goes; of several, each to RUN/recipe/seed-0.")],
     annotation: Annotated[str | None, typer.Option(help="The weak labels; `full` needs none.")] = None,
     facts_name: Annotated[
         str | None, typer.Option("--facts", help="The facts; those of the annotation if not given.")
     ] = None,
     classes: Annotated[str, typer.Option(help="Which classes to learn, such as LV,RV; all if not given.")] = "",
     seed: Seed = 0,
+    seeds: Annotated[str, typer.Option(help="Several runs of each recipe, with these seeds, such as 0,1,2.")] = "",
     config: Annotated[Path | None, typer.Option(help="Settings as a TOML file.")] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="A single setting, such as training.epochs=50; may be repeated.")
     ] = None,
     full_scans: Annotated[int, typer.Option(min=0, help="Hybrid: so many scans are fully labelled.")] = 0,
     only_full: Annotated[bool, typer.Option("--only-full", help="Train on those alone.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    light: Annotated[
+        bool, typer.Option("--light", help="Small checkpoints: without the optimiser, which starts anew on resume.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stopped.")] = False,
 ) -> None:
-    """Train a network; killed at any moment, the same command with --resume ends with the same result."""
+    """Train one network or several at once; killed at any moment, the same command with --resume ends the same."""
     from inbounds.config import changed, read_settings
     from inbounds.reports.live import Screen
     from inbounds.runs.run import Run
     from inbounds.runs.supervise import known_recipe
-    from inbounds.training.loop import NotFinite, Trainer
 
-    settings = read_settings(known_recipe(recipe), config, changes or [])
-    if full_scans or only_full:
-        settings = changed(settings, hybrid={"full_scans": full_scans, "only_full": only_full})
     names = [name.strip() for name in classes.split(",") if name.strip()]
-    if resume and (run / "run.json").is_file():
-        made = Run.open(run)
-        if made.settings != settings or made.seed != seed:
-            raise BadInput(f"{run}: it was begun with other settings or another seed; resume it with the same command")
-    else:
-        made = Run.create(
-            run, settings, open_store(store), annotation=annotation, facts=facts_name, classes=names, seed=seed
-        )
+    recipes = [known_recipe(name.strip()) for name in recipe.split(",")]
+    numbers = _seeds(seeds) or [seed]
+    opened = open_store(store)
+    made: list[Run] = []
+    for name in recipes:
+        settings = read_settings(name, config, changes or [])
+        if full_scans or only_full:
+            settings = changed(settings, hybrid={"full_scans": full_scans, "only_full": only_full})
+        if light:
+            settings = changed(settings, training={"light": True})
+        for number in numbers:
+            several = len(recipes) > 1 or seeds
+            path = run / name / f"seed-{number}" if several else run
+            if resume and (path / "run.json").is_file():
+                found = Run.open(path)
+                if found.settings != settings or found.seed != number:
+                    raise BadInput(
+                        f"{path}: it was begun with other settings or another seed; resume it with the same command"
+                    )
+            else:
+                labels = None if name == "full" and len(recipes) > 1 else annotation
+                found = Run.create(
+                    path, settings, opened, annotation=labels, facts=facts_name, classes=names, seed=number
+                )
+            made.append(found)
     try:
-        with Screen(str(run)) as screen:
-            Trainer(made, screen.show).fit(resume=resume)
-    except NotFinite as error:
-        typer.secho(f"Error: {error}", fg="red", err=True)
-        raise typer.Exit(1) from None
+        with Screen() as screen:
+            failures = _train(made, resume, screen)
     except KeyboardInterrupt:
         typer.echo(f"Stopped. Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
         raise typer.Exit(130) from None
-    typer.echo(f"{run}: finished. Measure it with: inbounds evaluate {run}")
+    for failure in failures.values():
+        typer.secho(f"Error: {failure}", fg="red", err=True)
+    if failures:
+        raise typer.Exit(1)
+    paths = " ".join(str(each.path) for each in made)
+    told = (
+        f"Measure it with: inbounds evaluate {run}" if len(made) == 1 else f"Compare them with: inbounds report {paths}"
+    )
+    typer.echo(f"{run}: finished. {told}")
+
+
+def _seeds(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdigit() for part in parts) or len(set(parts)) != len(parts):
+        raise BadInput(f"--seeds {text}: give different whole numbers, such as 0,1,2")
+    return [int(part) for part in parts]
+
+
+def _train(runs: list[Run], resume: bool, screen: Screen) -> dict[Path, str]:
+    from inbounds.training.fleet import train_all
+    from inbounds.training.loop import NotFinite, Trainer
+
+    if len(runs) > 1:
+        return train_all(runs, resume=resume, show=screen.show)
+    run = runs[0]
+    try:
+        Trainer(run, lambda progress: screen.show(run.path, progress)).fit(resume=resume)
+    except NotFinite as error:
+        return {run.path: str(error)}
+    return {}
 
 
 def evaluate(

@@ -1,7 +1,8 @@
-"""What a run shows while it goes on: a bar with the time left on a terminal, a line an epoch elsewhere."""
+"""What runs show while they go on: a bar each with the time left on a terminal, a line an epoch elsewhere."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,12 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Shows the progress of one run."""
+    """Shows the progress of one run or of several."""
 
-    def __init__(self, title: str, console: Console | None = None) -> None:
-        self.title = title
+    def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
         self.bar: Any = None
-        self.task: Any = None
+        self.tasks: dict[Path, Any] = {}
 
     def __enter__(self) -> Screen:
         if self.console.is_terminal:
@@ -40,16 +40,16 @@ class Screen:
         if self.bar is not None:
             self.bar.stop()
 
-    def show(self, progress: Progress) -> None:
-        """Show where the run stands."""
+    def show(self, run: Path, progress: Progress) -> None:
+        """Show where a run stands."""
         if self.bar is not None:
             total = progress.epochs * progress.steps
-            if self.task is None:
-                self.task = self.bar.add_task(self.title, total=total, told="")
+            if run not in self.tasks:
+                self.tasks[run] = self.bar.add_task(str(run), total=total, told="")
             done = (progress.epoch - 1) * progress.steps + progress.step
-            self.bar.update(self.task, completed=done, told=self._line(progress))
+            self.bar.update(self.tasks[run], completed=done, told=self._line(progress))
         elif progress.step == progress.steps:
-            self.console.print(f"{self.title}: {self._line(progress)}", highlight=False, soft_wrap=True)
+            self.console.print(f"{run}: {self._line(progress)}", highlight=False, soft_wrap=True)
 
     @staticmethod
     def _line(progress: Progress) -> str:

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -41,44 +41,62 @@ class State:
     generators: dict[str, Tensor] = field(default_factory=dict)
 
 
-def save(
-    root: Path,
-    state: State,
-    network: nn.Module,
-    optimiser: torch.optim.Optimizer | None,
-    better: dict[str, bool],
-    raw: nn.Module | None = None,
-) -> None:
+@dataclass(frozen=True)
+class Taken:
+    """All that a checkpoint holds, in memory: training may go on while it is written.
+
+    Attributes:
+        numbers: The state, but for tensors.
+        weights: Of the network that becomes `last`.
+        rest: What going on needs besides: optimiser, generators.
+    """
+
+    numbers: dict[str, Any]
+    weights: dict[str, Tensor]
+    rest: dict[str, Tensor]
+
+
+def take(
+    state: State, network: nn.Module, optimiser: torch.optim.Optimizer | None, raw: nn.Module | None = None
+) -> Taken:
+    """Copy where a run stands after an epoch.
+
+    Args:
+        state: Where it stands.
+        network: Becomes `last`.
+        optimiser: Its state is kept, for going on; `None` leaves it out.
+        raw: Where `network` is a running mean, the network whose mean it is.
+    """
+    further = {} if optimiser is None else _flat(optimiser)
+    if raw is not None:
+        further |= {f"{RAW}{name}": tensor for name, tensor in raw.state_dict().items()}
+    weights, rest = _fetched(network.state_dict(), further)
+    numbers = {each.name: getattr(state, each.name) for each in fields(state) if each.name != "generators"}
+    return Taken(numbers, weights, rest | state.generators)
+
+
+def write(root: Path, taken: Taken, better: dict[str, bool]) -> None:
     """Write the checkpoint of a finished epoch and remove the one before.
 
     Args:
         root: The run's folder.
-        state: Where it stands.
-        network: Becomes `last`.
-        optimiser: Its state is kept, for going on; `None` leaves it out.
+        taken: What it holds.
         better: For `best` and `constraints`, whether this epoch's network takes the place of the one kept so far.
-        raw: Where `network` is a running mean, the network whose mean it is.
     """
     from safetensors.torch import save_file
 
     folder = root / "checkpoints"
     before = sorted(old for old in folder.glob("[0-9]*") if old.is_dir())
-    further = {} if optimiser is None else _flat(optimiser)
-    if raw is not None:
-        further |= {f"{RAW}{name}": tensor for name, tensor in raw.state_dict().items()}
-    weights, rest = _fetched(network.state_dict(), further)
-    with _disk_errors(folder), aside(folder / f"{state.epoch:04d}") as new:
-        save_file(weights, new / "last.safetensors")
+    with _disk_errors(folder), aside(folder / f"{taken.numbers['epoch']:04d}") as new:
+        save_file(taken.weights, new / "last.safetensors")
         for model, is_better in better.items():
             kept = before[-1] / f"{model}.safetensors" if before else None
             if is_better:
                 os.link(new / "last.safetensors", new / f"{model}.safetensors")
             elif kept is not None and kept.is_file():
                 os.link(kept, new / f"{model}.safetensors")
-        save_file({**rest, **state.generators}, new / "optimiser.safetensors")
-        numbers = asdict(state)
-        del numbers["generators"]
-        write_json(new / "state.json", numbers)
+        save_file(taken.rest, new / "optimiser.safetensors")
+        write_json(new / "state.json", taken.numbers)
     for old in before:
         shutil.rmtree(old, ignore_errors=True)
 
@@ -143,14 +161,14 @@ def _flat(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def _fetched(*groups: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
-    """Tensors on the CPU, each a copy of its own; those of one type travel together."""
+    """Copies on the CPU; tensors of one type travel together."""
     kinds = {tensor.dtype for group in groups for tensor in group.values()}
     arrived: dict[torch.dtype, Iterator[Tensor]] = {}
     for kind in kinds:
         of_kind = [tensor.detach() for group in groups for tensor in group.values() if tensor.dtype == kind]
         flat = torch.cat([tensor.reshape(-1) for tensor in of_kind]).cpu()
         parts = flat.split([tensor.numel() for tensor in of_kind])
-        arrived[kind] = iter([part.view(like.shape).clone() for part, like in zip(parts, of_kind, strict=True)])
+        arrived[kind] = iter([part.view(like.shape) for part, like in zip(parts, of_kind, strict=True)])
     return [{name: next(arrived[tensor.dtype]) for name, tensor in group.items()} for group in groups]
 
 

@@ -17,6 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.config import Settings
 from inbounds.datasets.store import FULL, Store
@@ -101,7 +103,11 @@ class Run:
             "seed": seed,
             "versions": _versions(),
             "commit": _commit(),
-            "machine": {"system": platform.platform(), "processor": platform.processor() or platform.machine()},
+            "machine": {
+                "system": platform.platform(),
+                "processor": platform.processor() or platform.machine(),
+                **_gpu(settings.training.device),
+            },
         }
         path.mkdir(parents=True, exist_ok=True)
         write_json(path / "run.json", about)
@@ -162,6 +168,12 @@ class Run:
         if store.checksums != self.about["data"]["checksums"]:
             raise BadInput(f"{self.store}: not the data that {self.path} was trained on: its checksums differ")
         return store
+
+
+def _gpu(device: str) -> dict[str, str]:
+    """The name of the GPU that a run will find, if it looks for one and there is one."""
+    wanted = device == "auto" or device.startswith(("cuda", "gpu"))
+    return {"device": torch.cuda.get_device_name()} if wanted and torch.cuda.is_available() else {}
 
 
 def _versions() -> dict[str, str]:

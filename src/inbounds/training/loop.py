@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -28,8 +29,11 @@ from inbounds.supervision import Supervision
 from inbounds.training.lane import Lane, Replayed
 from inbounds.training.step import Step
 
-COMPILE_FROM = 50_000
+COMPILE_FROM = 20_000
 """Steps from which compiling pays: it takes about a minute and saves one or two milliseconds a step."""
+
+TURN = 4
+"""How many steps a run makes before another may have its turn."""
 
 
 class NotFinite(RuntimeError):  # noqa: N818 (it names what happened)
@@ -204,7 +208,7 @@ class Trainer:
             pass
 
     def steps(self, *, resume: bool = False) -> Iterator[None]:
-        """The same, a step at a time: on a GPU, a step is on its way when this yields, not done."""
+        """The same, a few steps at a time: on a GPU they are on their way when this yields, not done."""
         training = self.run.settings.training
         latest = self.run.checkpoint
         if latest is not None and not resume:
@@ -218,18 +222,29 @@ class Trainer:
         log = Log(self.run.path, self.state.epoch)
         begun, before = time.monotonic(), self.state.epoch
         try:
-            while self.state.epoch < training.epochs:
-                yield from self._epoch(begun, before)
-                with self.lane.here():
-                    rows = self._rows()
+            # Checkpoints are written while the next epoch goes on.
+            with ThreadPoolExecutor(1) as writer:
+                written: Future[None] | None = None
+                while self.state.epoch < training.epochs:
+                    yield from self._epoch(begun, before)
+                    rows = yield from self._rows()
                     better = self._judge(rows)
+                    with self.lane.here():
+                        taken = self._take()
+                    if written is not None:
+                        written.result()
                     log.write(rows)
-                    self.state.generators = self._generators()
-                    optimiser = None if training.light else self.optimiser
-                    raw = self.network if training.average else None
-                    checkpoint.save(self.run.path, self.state, self.judged, optimiser, better, raw)
+                    written = writer.submit(checkpoint.write, self.run.path, taken, better)
+                if written is not None:
+                    written.result()
         finally:
             log.close()
+
+    def _take(self) -> checkpoint.Taken:
+        training = self.run.settings.training
+        self.state.generators = self._generators()
+        optimiser = None if training.light else self.optimiser
+        return checkpoint.take(self.state, self.judged, optimiser, self.network if training.average else None)
 
     def _plan(self) -> list[Tensor]:
         """The positions of each batch of an epoch."""
@@ -258,7 +273,8 @@ class Trainer:
                     told = now
                     self._tell(begun, before, final=step == steps)
             self.lane.pace(step)
-            yield
+            if step % TURN == 0:
+                yield
 
     def _tell(self, begun: float, before: int, *, final: bool) -> None:
         """Look at the latch, and show where the run stands; but for the end of an epoch, as of the time before."""
@@ -290,17 +306,22 @@ class Trainer:
             f"nothing was updated since. The checkpoint after epoch {epoch - 1} is kept; a lower rate or weight helps"
         )
 
-    def _rows(self) -> list[Measured]:
+    def _rows(self) -> Generator[None, None, list[Measured]]:
         """What the epoch that just ended gave, and what validation finds."""
         self.state.epoch = number = self.state.epoch + 1
         if number == 1 and self.judged is not self.network:
             # The mean starts with the weights after the first epoch, not with the random ones before it.
-            self.judged.load_state_dict(self.network.state_dict())
+            with self.lane.here():
+                self.judged.load_state_dict(self.network.state_dict())
         rows = [Measured(number, "train", f"loss_{name}", "", value) for name, value in self.means.items()]
         rows.append(Measured(number, "train", "rate", "", self.state.rate))
         if self.validated is not None:
-            found = self.validated()
-            for (metric, klass), value in zip(found.names, found.values.tolist(), strict=True):
+            with self.lane.here():
+                found = self.validated()
+            yield  # other runs may use the host while the GPU looks at this one's slices
+            with self.lane.here():
+                values = found.values.tolist()
+            for (metric, klass), value in zip(found.names, values, strict=True):
                 rows.append(Measured(number, "validation", metric, klass, value))
         return rows
 
@@ -316,7 +337,8 @@ class Trainer:
         if score is not None or violations is not None:
             judge = "best" if score is not None else "constraints"
             self.state.bad_epochs = 0 if better[judge] else self.state.bad_epochs + 1
-        self._set_rate()
+        with self.lane.here():
+            self._set_rate()
         return better
 
     def _set_rate(self) -> None:
