@@ -1,0 +1,102 @@
+"""The step is the same whether it runs as written, compiled, or as a replayed graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from inbounds.datasets.store import Store
+from inbounds.training.fleet import train_all
+from inbounds.training.lane import Lane, Replayed
+from inbounds.training.loop import Data, Trainer
+from training_runs import hearts_store, start
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+ENET = ["network.name=enet", "network.settings={}"]
+GPU = [*ENET, "training.device=cuda", "training.batch=4"]
+
+pytestmark = [
+    pytest.mark.plain,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return hearts_store(tmp_path_factory.mktemp("data") / "hearts")
+
+
+def losses(trainer: Trainer, epochs: int = 3) -> Tensor:
+    """The sums of the loss terms after each step."""
+    found = []
+    for _ in range(epochs):
+        trainer.network.train()
+        with trainer.lane.here():
+            trainer.step.begin(trainer._plan())
+            for _ in trainer.step.plan:
+                trainer.step()
+                found.append(trainer.step.sums.clone())
+    return torch.stack(found).cpu()
+
+
+def test_on_a_cpu_a_lane_changes_nothing() -> None:
+    lane = Lane(torch.device("cpu"), seed=3)
+    calls: list[int] = []
+    twice = Replayed(lambda length: calls.append(length) or torch.rand(2), lane)
+    with lane.here():
+        first = [twice(5), twice(5), twice(5), twice(5)]
+    torch.manual_seed(3)
+    assert all(torch.equal(drawn, torch.rand(2)) for drawn in first)
+    assert calls == [5] * 4
+
+
+@pytest.mark.slow
+def test_compiled_gives_the_same_losses(tmp_path: Path, store: Store) -> None:
+    # Without dropout, whose random numbers a compiler may draw in another order.
+    unet = ["training.batch=16", "training.rate=1e-4"]
+    plain, compiled = (
+        losses(Trainer(start(tmp_path / str(on), store, "individual", f"training.compile={on}", *unet)))
+        for on in ("false", "true")
+    )
+    torch.testing.assert_close(compiled, plain, rtol=1e-3, atol=1e-5)
+
+
+@gpu
+@pytest.mark.gpu
+@pytest.mark.parametrize("recipe", ["individual", "volume", "full", "proposals_individual", "proposals_volume"])
+def test_captured_gives_the_same_losses(tmp_path: Path, store: Store, recipe: str) -> None:
+    """With dropout and augmentation: a graph draws the numbers that the same code would have drawn."""
+    more = [*GPU, "training.compile=false", "augment.rotate=10", "augment.flip=true"]
+    eager, captured = (
+        losses(Trainer(start(tmp_path / on, store, recipe, *more, f"training.capture={on}")))
+        for on in ("false", "true")
+    )
+    torch.testing.assert_close(captured, eager, rtol=2e-2, atol=1e-3)
+
+
+@gpu
+@pytest.mark.gpu
+def test_side_by_side_is_as_if_alone(tmp_path: Path, store: Store) -> None:
+    recipes = ("individual", "tags", "full")
+    runs = [start(tmp_path / name, store, name, *GPU, "training.epochs=3") for name in recipes]
+    alone = [start(tmp_path / f"alone-{name}", store, name, *GPU, "training.epochs=3") for name in recipes]
+    assert train_all(runs) == {}
+    for together, single in zip(runs, alone, strict=True):
+        Trainer(single).fit()
+        told = [(run.path / "metrics.csv").read_text().splitlines() for run in (together, single)]
+        assert [line.rsplit(",", 1)[0] for line in told[0]] == [line.rsplit(",", 1)[0] for line in told[1]]
+        first = [[float(line.rsplit(",", 1)[1]) for line in lines if line.startswith("1,train")] for lines in told]
+        assert first[0] == pytest.approx(first[1], rel=2e-2)
+
+
+@gpu
+@pytest.mark.gpu
+def test_memory_stays_flat(tmp_path: Path, store: Store) -> None:
+    trainer = Trainer(start(tmp_path / "run", store, "volume", *GPU), data=Data())
+    losses(trainer, 4)
+    before = torch.cuda.memory_reserved()
+    losses(trainer, 10)
+    assert torch.cuda.memory_reserved() == before
