@@ -13,7 +13,7 @@ import inbounds
 from archives import command, done, heart, made, refused
 from inbounds.datasets.store import Store
 
-COMMANDS = ["recipes", "annotate", "facts", "info", "verify", "preview", "pack", "unpack", "prepare"]
+COMMANDS = ["recipes", "annotate", "facts", "info", "verify", "preview", "pack", "unpack", "prepare", "reproduce"]
 SETS = ["acdc", "promise12", "spine", "folder", "phantom"]
 
 

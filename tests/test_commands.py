@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from archives import done
+from inbounds.datasets import hearts
+from inbounds.datasets.fit import Fit
 from inbounds.datasets.phantom import generate
+from inbounds.datasets.prepare import Plan, prepare
+from making import train_here
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -73,6 +78,29 @@ def test_training_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(Path("runs/individual/evaluation").glob("*/summary.json"))
     assert Path("masks/liver1.nii.gz").is_file()
     assert Path("report/index.html").is_file()
+
+
+def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On small stores that stand in for the real ones; a row of each is enough."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("inbounds.experiments.reproduce.train_all", train_here)
+    plan = Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")
+    for name, klass in (("acdc", "LV"), ("spine", "vertebra"), ("promise12", "prostate")):
+        classes = tuple(klass if known == "LV" else known for known in hearts.CLASSES)
+        prepare(hearts.sources(4, side=48), Path(name), replace(plan, classes=classes))
+    rows = {"hybrid": "full_5", "bounds": "80_1100"}
+    for words in commands("docs/reproducing.md"):
+        if words[0] == "prepare":
+            continue  # as on the page on data
+        if "--store" in words:
+            if "--seeds" in words:
+                words[words.index("--seeds") + 1] = "0"
+            if "--rows" not in words:
+                words += ["--rows", rows.get(words[1], "full")]
+            words += [part for change in SHORT for part in ("--set", change)]
+        done(*words)
+    for name in ("left-ventricle", "quick", "hybrid", "spine", "prostate", "bounds"):
+        assert Path("out", name, "results", "table.md").is_file()
 
 
 def test_data_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cases import BOUNDS, PENALTIES, PLANE, STATISTICS, VOLUME, batch, constraint
-from inbounds import Constraint, Individual, Supervision, log_barrier, recipes, size
+from inbounds import Constraint, Exact, Individual, Supervision, log_barrier, recipes, size
 
 # What torch's own modules warn of while they are imported is not ours to mend.
 pytestmark = [pytest.mark.plain, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -35,6 +35,12 @@ def compiles(loss, logits: torch.Tensor, backend: str = "aot_eager"):
 def test_recipes(name) -> None:
     logits, image, annotation = batch(3, PLANE)
     supervise = recipes[name]()
+    compiles(lambda z: supervise(z, image, annotation).total, logits)
+
+
+def test_exact_proposals_of_one_class() -> None:
+    logits, image, annotation = batch(3, PLANE)
+    supervise = recipes["proposals_individual"](project=Exact(), harden=False, classes=[1])
     compiles(lambda z: supervise(z, image, annotation).total, logits)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cases import BOUNDS, PENALTIES, PLANE, STATISTICS, Batch, batch, constraint
-from inbounds import Supervision, centroid, log_barrier, recipes, size
+from inbounds import Ascent, Exact, Supervision, centroid, log_barrier, recipes, size
 
 pytestmark = [
     pytest.mark.plain,
@@ -36,6 +36,13 @@ SUPERVISIONS = {
             for price, penalty in PENALTIES.items()
         ]
     ),
+    **{
+        f"exact proposals of classes {classes}": recipes["proposals_individual"](
+            project=Exact(), harden=False, classes=classes
+        )
+        for classes in ([1], [1, 2])
+    },
+    "ascent with a corrected stop": recipes["proposals_individual"](project=Ascent(early_stop="corrected")),
     "classes apart": Supervision(constraints=[constraint("size", PLANE, BOUNDS["individual"], classes=[2, 0])]),
 }
 every_supervision = pytest.mark.parametrize("name", SUPERVISIONS)

@@ -32,7 +32,7 @@ STABLE = [
     "Supervision",
     "recipes",
 ]
-BESIDE = ["UNLABELLED", "Annotation", "Scans", "Terms", "statistic"]
+BESIDE = ["UNLABELLED", "Annotation", "Ascent", "Exact", "Proposals", "Scans", "Terms", "statistic"]
 
 
 def python(code: str) -> str:

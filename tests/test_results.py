@@ -1,4 +1,4 @@
-"""The figures in the documentation are those of the result files beside it."""
+"""The tables and figures in the documentation are those of the result files beside it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from inbounds.runs.metrics import read
+from inbounds.experiments.pages import figures, rewrite, table
+from inbounds.experiments.results import read_all
+from inbounds.reports.figures import fingerprint
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,14 +22,27 @@ def row(page: str, name: str) -> list[str]:
     return [cell.strip() for cell in lines[-1].strip("|").split("|")][1:]
 
 
-@pytest.mark.parametrize("recipe", ["tags", "common", "individual", "full"])
-def test_first_runs_on_acdc(recipe: str) -> None:
-    rows = [r for r in read(ROOT / "results" / "acdc-first-runs" / f"{recipe}.csv") if r.klass == "LV"]
-    by_slice = {r.epoch: r.value for r in rows if r.metric == "dsc_slice"}
-    by_volume = {r.epoch: r.value for r in rows if r.metric == "dsc_volume"}
-    best = max(by_slice, key=lambda epoch: by_slice[epoch])
-    told = row("training.md", recipe)
-    assert told[:2] == [f"{by_volume[best]:.3f}", f"{by_volume[max(by_volume)]:.3f}"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FOUND = read_all(ROOT / "results")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_show_what_is_in_results(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == rewrite(page, ROOT / "results", FOUND), "run `make results`"
+
+
+@pytest.mark.parametrize(("name", "preset"), sorted({run.key for run in FOUND}))
+def test_tables_and_figures_are_those_of_the_results(name: str, preset: str) -> None:
+    folder = ROOT / "results" / name / preset
+    assert (folder / "table.md").read_text(encoding="utf-8") == table(name, preset, FOUND), "run `make results`"
+    for stem, shown in figures(name, preset, FOUND).items():
+        assert fingerprint(shown) in (folder / f"{stem}.svg").read_text(encoding="utf-8"), "run `make results`"
+
+
+def test_results_hold_no_pictures_of_scans() -> None:
+    known = {"table.md", "results.csv", "curves.svg", "curves.png", "levels.svg", "levels.png"}
+    others = [file for file in (ROOT / "results").rglob("*") if file.is_file() and file.name not in known]
+    assert all(file.suffix == ".json" for file in others)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ ORDER = [
     "training",
     "inference",
     "reports",
+    "experiments",
     "cli",
     "__main__",
 ]

@@ -52,8 +52,8 @@ class Training(Model):
     resident: bool = True
     capture: bool = True
     """On a GPU, replay each step as a CUDA graph (needs resident data)."""
-    compile: bool | None = None
-    """Compile the network and the loss; by default where the run is long enough to repay the minute that it takes."""
+    compile: Literal["nothing", "network", "all"] | None = None
+    """`all` is the network and the loss. By default so where the run is long enough to repay the minute it takes."""
     light: bool = False
     """Leave the optimiser out of checkpoints: a third of the size, but a resumed run is not the same bit for bit."""
 
@@ -91,6 +91,16 @@ class Hybrid(Model):
     only_full: bool = False
 
 
+class ProposalSettings(Model):
+    """How the recipes `proposals_*` make their proposals; what is not given is the recipe's own."""
+
+    method: Literal["ascent", "exact"] | None = None
+    early_stop: Literal["off", "authors", "corrected"] | None = None
+    rate: float | None = Field(default=None, gt=0)
+    iterations: int | None = Field(default=None, ge=1)
+    harden: bool | None = None
+
+
 class ConstraintSettings(Model):
     """One constraint, written out: what recipes do not have."""
 
@@ -123,6 +133,7 @@ class Settings(Model):
     training: Training = Training()
     augment: Augmentation = Augmentation()
     hybrid: Hybrid = Hybrid()
+    proposals: ProposalSettings = ProposalSettings()
     constraints: list[ConstraintSettings] = []
 
 

@@ -119,3 +119,21 @@ def test_gradcheck(mean) -> None:
 def test_refuses_what_does_not_fit(log_probs, label, settings, message) -> None:
     with pytest.raises(ValueError, match=message):
         cross_entropy(log_probs, label, **settings)
+
+
+@every_mean
+def test_soft_labels(mean) -> None:
+    log_probs, target = random(3, 4, 5, 6).log_softmax(1), random(3, 4, 5, 6, seed=1).softmax(1)
+    expected = -(target * log_probs).sum(1).mean()
+    torch.testing.assert_close(cross_entropy(log_probs, target, mean=mean), expected)
+    hard = torch.randint(0, 4, (3, 5, 6))
+    one_hot = torch.nn.functional.one_hot(hard, 4).movedim(-1, 1).double()
+    torch.testing.assert_close(cross_entropy(log_probs, one_hot, mean=mean), cross_entropy(log_probs, hard, mean=mean))
+
+
+def test_a_soft_label_may_rule_out_what_is_impossible() -> None:
+    log_probs = torch.tensor([0.0, -torch.inf]).reshape(1, 2, 1, 1).requires_grad_()
+    loss = cross_entropy(log_probs, torch.tensor([1.0, 0.0]).reshape(1, 2, 1, 1))
+    loss.backward()
+    assert loss == 0
+    assert log_probs.grad.isfinite().all()

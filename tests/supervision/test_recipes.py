@@ -3,14 +3,28 @@ from __future__ import annotations
 import pytest
 import torch
 
-from inbounds import UNLABELLED, Annotation, Common, Individual, Scans, Tags, centroid, quadratic, recipes, size
+from inbounds import (
+    UNLABELLED,
+    Annotation,
+    Ascent,
+    Common,
+    Exact,
+    Individual,
+    Scans,
+    Tags,
+    centroid,
+    quadratic,
+    recipes,
+    size,
+)
 
 NAMES = ["full", "partial", "tags", "common", "individual", "individual_upper", "volume", "centroid"]
+PROPOSALS = ["proposals_tags", "proposals_common", "proposals_individual", "proposals_volume"]
 
 
 def test_a_plain_dict_of_names() -> None:
     assert type(recipes) is dict
-    assert list(recipes) == NAMES
+    assert list(recipes) == NAMES + PROPOSALS
 
 
 @pytest.mark.parametrize("name", ["full", "partial"])
@@ -91,3 +105,46 @@ def test_volume_adds_slices_and_needs_no_tags() -> None:
     )
     named = recipes["volume"]()(torch.zeros(2, 2, 16, 16), None, annotation).named
     assert named["size"].item() == pytest.approx(0.01 * 36**2 / 256)
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds", "scope", "project", "sides"),
+    [
+        ("proposals_tags", Tags(), "image", Ascent(5e-5, 500, "authors"), "upper"),
+        ("proposals_common", Common(60, 2000), "image", Ascent(5e-5, 500, "authors"), "both"),
+        ("proposals_individual", Individual(relative=0.1), "image", Ascent(5e-5, 500, "authors"), "both"),
+        ("proposals_volume", Individual(relative=0.1), "volume", Exact(), "both"),
+    ],
+)
+def test_the_settings_of_the_proposal_rows(name, bounds, scope, project, sides) -> None:
+    supervision = recipes[name](classes=[1])
+    (watched,) = supervision.constraints
+    assert (watched.statistic, watched.bounds, watched.weight, watched.scope) == (size, bounds, 0, scope)
+    made = supervision.proposals
+    assert made.constraint == watched
+    assert (made.project, made.harden, made.sides) == (project, True, sides)
+
+
+def test_proposals_train_towards_the_bounds() -> None:
+    """An image of 128 soft pixels, of which 90 to 110 are wanted: pixels below the cut are trained to background."""
+    logits = torch.linspace(-1, 1.2, 256).reshape(1, 1, 16, 16)
+    logits = torch.cat([torch.zeros_like(logits), logits], dim=1).requires_grad_()
+    facts = {"size": torch.full((1, 2, 1), 100.0), "present": torch.ones(1, 2, 1)}
+    annotation = Annotation(torch.full((1, 16, 16), UNLABELLED), facts)
+    total, named = recipes["proposals_individual"](project=Exact())(logits, None, annotation)
+    assert list(named) == ["labels"]
+    total.backward()
+    pull = logits.grad[0, 1].flatten()
+    wanted = int((pull < 0).sum())
+    assert (pull[-wanted:] < 0).all()
+    assert 0 < wanted < int((logits[0, 1] > 0).sum())
+    soft = recipes["proposals_individual"](project=Exact(), harden=False)(logits, None, annotation)
+    assert soft.total > 0
+
+
+def test_the_tags_row_never_asks_for_more() -> None:
+    """A present region of no pixels is left as it is: the upper bound alone is used."""
+    logits = torch.tensor([5.0, -5.0]).reshape(1, 2, 1, 1).expand(1, 2, 4, 4)
+    annotation = Annotation(torch.full((1, 4, 4), UNLABELLED), {"present": torch.ones(1, 2, 1)})
+    made = recipes["proposals_tags"](project=Exact(), harden=False).proposals(logits.log_softmax(1), annotation)
+    torch.testing.assert_close(made, logits.softmax(1))

@@ -243,3 +243,29 @@ def test_refuses_an_image_of_another_size() -> None:
     bright = Supervision(constraints=[Constraint(mean_intensity, Fixed(0, 1))])
     with pytest.raises(ValueError, match="does not fit probabilities of shape"):
         bright(logits, image[..., 1:], annotation)
+
+
+def test_a_constraint_of_no_weight_is_only_watched() -> None:
+    logits, image, annotation = batch(3, PLANE)
+    watched = Constraint(mean_intensity, Fixed(100, None), weight=0)
+    supervise = Supervision(constraints=[watched])
+    assert supervise.constraints == (watched,)
+    assert list(supervise(logits, None, annotation).named) == ["labels"]  # not even the image is asked for
+    scheduled = Supervision(constraints=[Constraint(size, Fixed(100, None), weight=torch.zeros(()))])
+    assert list(scheduled(logits, image, annotation).named) == ["labels", "size"]
+
+
+def test_proposals_complete_the_labels_for_any_label_loss() -> None:
+    logits, image, annotation = batch(2, PLANE)
+    seen = []
+
+    def complete(log_probs, known):
+        assert known is annotation
+        return log_probs.argmax(1)
+
+    def label_loss(log_probs, label):
+        seen.append(label)
+        return log_probs.sum() * 0
+
+    Supervision(label_loss, proposals=complete)(logits, image, annotation)
+    assert (seen[0] == logits.argmax(1)).all()

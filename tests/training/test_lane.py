@@ -39,6 +39,7 @@ def losses(trainer: Trainer, epochs: int = 3) -> Tensor:
             for _ in trainer.step.plan:
                 trainer.step()
                 found.append(trainer.step.sums.clone())
+    trainer.lane.ready()
     return torch.stack(found).cpu()
 
 
@@ -58,38 +59,45 @@ def test_compiled_gives_the_same_losses(tmp_path: Path, store: Store) -> None:
     # Without dropout, whose random numbers a compiler may draw in another order.
     unet = ["training.batch=16", "training.rate=1e-4"]
     plain, compiled = (
-        losses(Trainer(start(tmp_path / str(on), store, "individual", f"training.compile={on}", *unet)))
-        for on in ("false", "true")
+        losses(Trainer(start(tmp_path / on, store, "individual", f"training.compile={on}", *unet)))
+        for on in ("nothing", "all")
     )
     torch.testing.assert_close(compiled, plain, rtol=1e-3, atol=1e-5)
+
+
+def _deterministic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let convolutions add up in the same order every time; Adam makes much of small differences."""
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
 
 
 @gpu
 @pytest.mark.gpu
 @pytest.mark.parametrize("recipe", ["individual", "volume", "full", "proposals_individual", "proposals_volume"])
-def test_captured_gives_the_same_losses(tmp_path: Path, store: Store, recipe: str) -> None:
+def test_captured_gives_the_same_losses(
+    tmp_path: Path, store: Store, recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With dropout and augmentation: a graph draws the numbers that the same code would have drawn."""
-    more = [*GPU, "training.compile=false", "augment.rotate=10", "augment.flip=true"]
+    _deterministic(monkeypatch)
+    more = [*GPU, "training.compile=nothing", "augment.rotate=10", "augment.flip=true"]
     eager, captured = (
         losses(Trainer(start(tmp_path / on, store, recipe, *more, f"training.capture={on}")))
         for on in ("false", "true")
     )
-    torch.testing.assert_close(captured, eager, rtol=2e-2, atol=1e-3)
+    torch.testing.assert_close(captured, eager, rtol=0, atol=0)
 
 
 @gpu
 @pytest.mark.gpu
-def test_side_by_side_is_as_if_alone(tmp_path: Path, store: Store) -> None:
+def test_side_by_side_is_as_if_alone(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    _deterministic(monkeypatch)
     recipes = ("individual", "tags", "full")
     runs = [start(tmp_path / name, store, name, *GPU, "training.epochs=3") for name in recipes]
     alone = [start(tmp_path / f"alone-{name}", store, name, *GPU, "training.epochs=3") for name in recipes]
     assert train_all(runs) == {}
     for together, single in zip(runs, alone, strict=True):
         Trainer(single).fit()
-        told = [(run.path / "metrics.csv").read_text().splitlines() for run in (together, single)]
-        assert [line.rsplit(",", 1)[0] for line in told[0]] == [line.rsplit(",", 1)[0] for line in told[1]]
-        first = [[float(line.rsplit(",", 1)[1]) for line in lines if line.startswith("1,train")] for lines in told]
-        assert first[0] == pytest.approx(first[1], rel=2e-2)
+        assert (together.path / "metrics.csv").read_text() == (single.path / "metrics.csv").read_text()
 
 
 @gpu

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import inbounds
-from inbounds.cli.shared import RunPath, Seed, open_store
+from inbounds.cli.shared import RunPath, Seed, open_store, seed_numbers
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def train(
 
     names = [name.strip() for name in classes.split(",") if name.strip()]
     recipes = [known_recipe(name.strip()) for name in recipe.split(",")]
-    numbers = _seeds(seeds) or [seed]
+    numbers = seed_numbers(seeds) if seeds else [seed]
     opened = open_store(store)
     made: list[Run] = []
     for name in recipes:
@@ -100,13 +100,6 @@ def train(
         f"Measure it with: inbounds evaluate {run}" if len(made) == 1 else f"Compare them with: inbounds report {paths}"
     )
     typer.echo(f"{run}: finished. {told}")
-
-
-def _seeds(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isdigit() for part in parts) or len(set(parts)) != len(parts):
-        raise BadInput(f"--seeds {text}: give different whole numbers, such as 0,1,2")
-    return [int(part) for part in parts]
 
 
 def _train(runs: list[Run], resume: bool, screen: Screen) -> dict[Path, str]:

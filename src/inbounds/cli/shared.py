@@ -31,3 +31,11 @@ def class_values(store: Store, names: str) -> list[int]:
     if 0 in chosen:
         raise BadInput("background is no class to choose; use --background")
     return chosen or list(range(1, len(store.classes)))
+
+
+def seed_numbers(text: str) -> list[int]:
+    """Several seeds given as `0,1,2`."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isdigit() for part in parts) or len(set(parts)) != len(parts):
+        raise BadInput(f"--seeds {text}: give different whole numbers, such as 0,1,2")
+    return [int(part) for part in parts]

@@ -9,6 +9,7 @@ tensorboard/            the same curves for TensorBoard
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Sequence
@@ -187,7 +188,9 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str | None:
-    """The commit of this package's source, if it runs from a checkout."""
+    """The commit of this package's source, if it runs from a checkout; of a copy, what `INBOUNDS_COMMIT` says."""
+    if named := os.environ.get("INBOUNDS_COMMIT"):
+        return named
     here = Path(__file__).parent
     try:
         told = subprocess.run(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from inbounds.config import ConstraintSettings, Settings
+from inbounds.config import ConstraintSettings, ProposalSettings, Settings
 from inbounds.constraints import Bounds, Common, Constraint, Fixed, Individual, Tags, hinge, log_barrier, quadratic
 from inbounds.datasets.known import to_tensors
 from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
+from inbounds.losses import Ascent, Exact
 from inbounds.regions import Statistic, centroid, mean_intensity, moment, size, spread, variance_intensity
 from inbounds.supervision import Supervision, recipes
 
@@ -52,13 +54,14 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
     }
     if "lower" in takes:
         given |= _common_range(settings, store, classes, facts)
+    given |= _proposals(settings.proposals, settings.recipe, takes)
     unused = [name for name in given if name not in takes]
     if unused:
         raise BadInput(f"the recipe {settings.recipe!r} has no {unused[0]!r}; it takes {', '.join(takes) or 'nothing'}")
     try:
         made = build(**given)
         extra = [_constraint(written, classes, number) for number, written in enumerate(settings.constraints, start=1)]
-        return Supervision(made.label_loss, [*made.constraints, *extra])
+        return replace(made, constraints=[*made.constraints, *extra])
     except ValueError as error:
         raise BadInput(str(error)) from None
 
@@ -84,6 +87,23 @@ def _common_range(settings: Settings, store: Store, classes: Sequence[str], fact
     except ValueError as error:
         raise BadInput(f"{store.path}, patient {common.patient}: {error}") from None
     return {"lower": fitted.lower, "upper": fitted.upper}
+
+
+def _proposals(written: ProposalSettings, recipe: str, takes: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    chosen = written.model_dump(exclude_none=True)
+    if not chosen:
+        return {}
+    if "project" not in takes:
+        raise BadInput(f"the recipe {recipe!r} makes no proposals: leave proposals.{next(iter(chosen))} out")
+    given: dict[str, Any] = {"harden": chosen.pop("harden")} if "harden" in chosen else {}
+    method = chosen.pop("method", "exact" if takes["project"].default == Exact() else "ascent")
+    if method == "ascent":
+        return given | {"project": Ascent(**chosen)}
+    if chosen:
+        raise BadInput(
+            f"proposals.{next(iter(chosen))} belongs to the ascent: leave it out, or set proposals.method=ascent"
+        )
+    return given | {"project": Exact()}
 
 
 def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int) -> Constraint:

@@ -31,13 +31,14 @@ class Step:
         backward: Takes the total.
         lane: Where steps run.
         whole_scans: Whether a batch is one whole scan.
+        compiled: A length of batch, and the network and the supervision compiled for it.
         mean: A running mean of the network's weights, and the share of it that stays at each step.
     """
 
     def __init__(
         self,
         network: nn.Module,
-        supervision: Callable[[Tensor, Tensor, Any], Any] | Supervision,
+        supervision: Supervision,
         samples: Samples,
         augment: Augment,
         optimiser: torch.optim.Optimizer,
@@ -45,11 +46,14 @@ class Step:
         lane: Lane,
         *,
         whole_scans: bool = False,
+        compiled: tuple[int, Callable[..., Any], Callable[..., Any]] | None = None,
         mean: tuple[nn.Module, float] | None = None,
     ) -> None:
-        self.network, self.supervision, self.samples, self.optimiser = network, supervision, samples, optimiser
+        self.network: Callable[..., Any] = network
+        self.supervision: Callable[..., Any] = supervision
+        self.samples, self.optimiser = samples, optimiser
         self.augment = None if augment == Augment() else augment
-        self.backward, self.lane, self.whole_scans = backward, lane, whole_scans
+        self.backward, self.lane, self.whole_scans, self.compiled = backward, lane, whole_scans, compiled
         self.mean: tuple[list[Tensor], list[Tensor], float] | None = None
         if mean is not None:
             averaged, stays = mean
@@ -96,8 +100,11 @@ class Step:
         batch = self._batch(length)
         if self.augment is not None:
             batch, _ = self.augment(batch)
+        network, supervision = self.network, self.supervision
+        if self.compiled is not None and self.compiled[0] == length:
+            _, network, supervision = self.compiled
         self.optimiser.zero_grad(set_to_none=True)
-        total, named = self.supervision(self.network(batch.image), batch.image, batch.annotation)
+        total, named = supervision(network(batch.image), batch.image, batch.annotation)
         self.backward(total)
         terms = torch.stack(list(named.values()))
         if not self.names:

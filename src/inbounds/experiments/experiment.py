@@ -1,0 +1,158 @@
+"""The experiments as they are written down: plain settings, a file each."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from pydantic import Field
+
+from inbounds.config import Model, Settings, read_settings
+from inbounds.datasets.store import Store
+from inbounds.errors import BadInput
+
+NAMES = ("left-ventricle", "hybrid", "spine", "prostate", "bounds", "loose-bounds")
+TIMING = "timing"
+FIRST = "first"
+"""In place of a patient's name: the first patient of the training split, so that nobody chooses."""
+
+
+class Seeds(Model):
+    """Weak labels as the paper has them: how a store's annotation is made, and what it is called if it has to be."""
+
+    name: str
+    strategy: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class Row(Model):
+    """One row of a table: what is trained.
+
+    Attributes:
+        cells: What stands in the table's first columns.
+        recipe: What is known.
+        settings: Of this row alone.
+        seeds: Weak labels other than the experiment's.
+        same_as: `experiment/row` with the same settings, whose results serve where this row has none of its own.
+    """
+
+    cells: tuple[str, ...]
+    recipe: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+    seeds: Seeds | None = None
+    same_as: str = ""
+
+
+class Panel(Model):
+    """Curves by epoch: rows, and what they are called there."""
+
+    title: str
+    rows: dict[str, str]
+
+
+class Levels(Model):
+    """Lines over levels of something: for each line, the row at each level."""
+
+    across: str
+    lines: dict[str, dict[str, str]]
+
+
+class Experiment(Model):
+    """A table of the paper, and its figures."""
+
+    title: str
+    classes: tuple[str, ...]
+    columns: tuple[str, ...]
+    seeds: Seeds
+    settings: dict[str, Any]
+    rows: dict[str, Row]
+    curves: tuple[Panel, ...] = ()
+    levels: Levels | None = None
+    pictures: dict[str, str] = Field(default_factory=dict)
+
+
+class Preset(Model):
+    """How all rows are trained."""
+
+    about: str
+    settings: dict[str, Any]
+
+
+class Step(Model):
+    """One row of the table of training times, and the names that a benchmark may give it."""
+
+    label: str
+    names: tuple[str, ...]
+
+
+@cache
+def experiment(name: str) -> Experiment:
+    """An experiment by its name."""
+    if name not in NAMES:
+        raise BadInput(f"no experiment {name!r}; {nearest(name, (*NAMES, TIMING))}")
+    return Experiment.model_validate(_toml(f"{name}.toml"))
+
+
+@cache
+def presets() -> dict[str, Preset]:
+    """All presets by name."""
+    return {name: Preset.model_validate(content) for name, content in _toml("presets.toml").items()}
+
+
+@cache
+def steps() -> dict[str, Step]:
+    """The rows of the table of training times."""
+    return {name: Step.model_validate(content) for name, content in _toml("timing.toml")["rows"].items()}
+
+
+@cache
+def paper(name: str) -> dict[str, float | None]:
+    """What the paper found, by row."""
+    found: dict[str, float | None] = json.loads((files(__package__) / "paper.json").read_text(encoding="utf-8"))[name]
+    return found
+
+
+def chosen(experiment: Experiment, rows: Sequence[str]) -> list[str]:
+    """Some rows in the order of the table; all of them if none are named."""
+    for row in rows:
+        if row not in experiment.rows:
+            raise BadInput(f"{experiment.title} has no row {row!r}; {nearest(row, list(experiment.rows))}")
+    return [row for row in experiment.rows if not rows or row in rows]
+
+
+def settings_of(experiment: Experiment, row: str, preset: str, store: Store, changes: Sequence[str] = ()) -> Settings:
+    """The settings of a row: of the experiment, of the preset, its own, then single changes, each above the last."""
+    if preset not in presets():
+        raise BadInput(f"no preset {preset!r}; {nearest(preset, list(presets()))}")
+    told = experiment.rows[row]
+    content: dict[str, Any] = {}
+    for layer in (experiment.settings, presets()[preset].settings, told.settings):
+        content |= _flat(layer)
+    if not told.recipe.startswith("proposals_"):
+        content = {key: value for key, value in content.items() if not key.startswith("proposals.")}
+    if content.get("common.patient") == FIRST:
+        content["common.patient"] = next(record.patient for record in store.records if record.split == "train")
+    written = [f"{key}={json.dumps(value)}" for key, value in content.items()]
+    return read_settings(told.recipe, None, [*written, *changes])
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """What may have been meant."""
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+
+
+def _flat(content: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        found |= _flat(value, f"{before}{key}.") if isinstance(value, Mapping) else {f"{before}{key}": value}
+    return found
+
+
+def _toml(file: str) -> dict[str, Any]:
+    return tomllib.loads((files(__package__) / file).read_text(encoding="utf-8"))

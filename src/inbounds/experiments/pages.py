@@ -1,0 +1,277 @@
+"""Tables and figures from collected results, and the pages that show them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from inbounds.errors import BadInput
+from inbounds.experiments.experiment import NAMES, TIMING, experiment, nearest, paper, presets, steps
+from inbounds.experiments.results import Collected, Protocol, busy, read_all, write_table
+from inbounds.reports.figures import Curve, Level, draw_curves, draw_levels
+from inbounds.writing import file_aside
+
+MARKED = re.compile(r"(<!-- results:([a-z-]+)(?::([a-z-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+TIMES = "times"
+SHOWN: tuple[tuple[Protocol, str], ...] = (("best", "volume"), ("best", "slice"), ("last", "volume"), ("last", "slice"))
+
+
+def rows_of(name: str, preset: str, found: Sequence[Collected]) -> dict[str, list[Collected]]:
+    """For each row of a table its runs: its own or, where it has none, those of the row it is the same as."""
+    by_row: dict[tuple[str, str], list[Collected]] = {}
+    for run in found:
+        if run.key[1] == preset:
+            by_row.setdefault((run.key[0], run.row), []).append(run)
+    return {
+        row: by_row.get((name, row)) or by_row.get(tuple(told.same_as.split("/")), [])  # type: ignore[arg-type]
+        for row, told in experiment(name).rows.items()
+    }
+
+
+def presets_of(name: str, found: Sequence[Collected]) -> list[str]:
+    """The presets under which an experiment was run, in the order of the file of presets; others behind them."""
+    there = {run.key[1] for run in found if run.key[0] == name}
+    return [*(preset for preset in presets() if preset in there), *sorted(there - set(presets()))]
+
+
+def table(name: str, preset: str, found: Sequence[Collected]) -> str:
+    """The paper's table with ours beside it, in Markdown."""
+    told, theirs = experiment(name), paper(name)
+    head = [*told.columns, "paper", *(f"{protocol} epoch, per {what}" for protocol, what in SHOWN), "runs"]
+    lines = [head, ["---"] * len(head)]
+    by_row = rows_of(name, preset, found)
+    for row, runs in by_row.items():
+        figure = theirs[row]
+        ours = [_mean([run.value(f"dsc_{what}", protocol) for run in runs]) for protocol, what in SHOWN]
+        lines.append([*told.rows[row].cells, "n/a" if figure is None else f"{figure:.3f}", *ours, _count(runs)])
+    notes = _notes(preset, by_row)
+    return _markdown(lines) + "".join(f"\n{note}\n" for note in notes)
+
+
+def _mean(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    return f"{fmean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
+
+
+def _count(runs: Sequence[Collected]) -> str:
+    if not runs:
+        return "not run"
+    short = [f"{len(run.curves['epoch'])} of {run.about['epochs']} epochs" for run in runs if not run.finished]
+    return str(len(runs)) + (f" ({', '.join(dict.fromkeys(short))})" if short else "")
+
+
+def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
+    """What to know of the numbers: how and on what they were found, and which bounds were fitted."""
+    runs = [run for some in by_row.values() for run in some]
+    if not runs:
+        return []
+    about = presets()[preset].about if preset in presets() else ""
+    changes = sorted({change for run in runs for change in run.about.get("changes", [])})
+    seeds = sorted({run.about["seed"] for run in runs})
+    data = sorted({_data(run) for run in runs})
+    parts = [
+        f"Preset `{preset}`" + (f": {about}" if about else ""),
+        *([f"changed: {', '.join(f'`{change}`' for change in changes)}"] if changes else []),
+        f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
+        f"data: {', '.join(data)}",
+        ", ".join(sorted({run.hardware for run in runs})),
+        f"commit {', '.join(sorted({(run.about.get('commit') or 'not known')[:10] for run in runs}))}",
+    ]
+    notes = ["; ".join(parts) + "."]
+    notes += sorted({run.about["note"] for run in runs if run.about.get("note")})
+    fitted: dict[str, str] = {}
+    for run in runs:
+        patient = ((run.about.get("settings") or {}).get("common") or {}).get("patient")
+        if patient:
+            fitted.setdefault(f"Common bounds fitted on {patient}: {run.about['known'][-1]}.", "")
+    return [*notes, *fitted]
+
+
+def _data(run: Collected) -> str:
+    data = run.about.get("data") or {}
+    checksum = data.get("checksums", {}).get("images.npy", "")
+    fit = (run.about.get("preparation") or {}).get("fit")
+    return f"{data.get('name', 'not known')}" + (f" ({fit}, images {checksum[:10]})" if checksum else "")
+
+
+def _markdown(lines: Sequence[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def figures(name: str, preset: str, found: Sequence[Collected]) -> dict[str, Any]:
+    """What each figure of an experiment shows, by the name of its file; only those that have anything to show."""
+    panels, lines, told = curves(name, preset, found), levels(name, preset, found), experiment(name).levels
+    shown: dict[str, Any] = {}
+    if any(some for _, some in panels):
+        shown["curves"] = (panels,)
+    if told is not None and any(not math.isnan(mean) for line in lines for mean, _ in line.ours):
+        shown["levels"] = (told.across, _places(name), lines)
+    return shown
+
+
+def draw(folder: Path, name: str, preset: str, found: Sequence[Collected]) -> list[Path]:
+    """The figures of an experiment as SVG and PNG files."""
+    ways: dict[str, Callable[..., list[Path]]] = {"curves": draw_curves, "levels": draw_levels}
+    shown = figures(name, preset, found)
+    return [file for stem, content in shown.items() for file in ways[stem](folder / stem, *content)]
+
+
+def curves(name: str, preset: str, found: Sequence[Collected]) -> list[tuple[str, list[Curve]]]:
+    """What the figure of DSC by epoch shows: by panel the curves of the rows that were run."""
+    by_row, panels = rows_of(name, preset, found), []
+    for panel in experiment(name).curves:
+        some = [Curve(label, tuple(_points(run) for run in by_row[row])) for row, label in panel.rows.items()]
+        panels.append((panel.title, [curve for curve in some if curve.seeds]))
+    return panels
+
+
+def _points(run: Collected) -> tuple[tuple[float, float], ...]:
+    return tuple(zip(run.curves["epoch"], run.curves["dsc_volume"], strict=True))
+
+
+def levels(name: str, preset: str, found: Sequence[Collected]) -> list[Level]:
+    """What the figure over levels shows: DSC per volume at the best epoch, and the paper's."""
+    by_row, told, theirs = rows_of(name, preset, found), experiment(name).levels, paper(name)
+    lines = []
+    for label, rows in told.lines.items() if told is not None else ():
+        ours, figures = [], []
+        for place in _places(name):
+            values = [run.value("dsc_volume", "best") for run in by_row[rows[place]]] if place in rows else []
+            ours.append((fmean(values) if values else math.nan, stdev(values) if len(values) > 1 else math.nan))
+            figure = theirs[rows[place]] if place in rows else None
+            figures.append(math.nan if figure is None else figure)
+        lines.append(Level(label, tuple(ours), tuple(figures)))
+    return lines
+
+
+def _places(name: str) -> list[str]:
+    told = experiment(name).levels
+    return list(dict.fromkeys(place for rows in told.lines.values() for place in rows)) if told is not None else []
+
+
+def timing_table(folder: Path) -> str:
+    """The paper's training times with ours beside them, from `*.json` with rows of `name`, `batch` and `ms`."""
+    found = [(file, _bench(file)) for file in sorted(folder.glob("*.json"))]
+    titles = [str(content.get("hardware") or content.get("device") or file.stem) for file, content in found]
+    lines = [["a training step, batch 1", "paper, GTX 1080 Ti", *titles]]
+    lines.append(["---"] * len(lines[0]))
+    times = [{(row["name"], row.get("batch", 1)): float(row["ms"]) for row in content["rows"]} for _, content in found]
+    used = set()
+    for row, step in steps().items():
+        mine = [next(((n, 1) for n in (row, *step.names) if (n, 1) in some), None) for some in times]
+        used |= {key for key in mine if key}
+        ours = [f"{some[key]:.1f} ms" if key else "not run" for key, some in zip(mine, times, strict=True)]
+        lines.append([step.label, f"{paper(TIMING)[row]:.0f} ms", *ours])
+    for key in dict.fromkeys(key for some in times for key in some if key not in used):
+        others = [f"{some[key]:.1f} ms" if key in some else "not run" for some in times]
+        lines.append([f"{key[0]}, batch {key[1]}", "n/a", *others])
+    return _markdown(lines) + ("" if found else "\nNot measured yet.\n")
+
+
+def write_timing(folder: Path) -> Path:
+    """Write the table of training times beside the benchmarks that it is made from."""
+    if not any(folder.glob("*.json")):
+        raise BadInput(f"{folder}: no benchmark in it; put the JSON file that `inbounds bench` writes there")
+    with file_aside(folder / "table.md") as part:
+        part.write_text(timing_table(folder), encoding="utf-8")
+    return folder / "table.md"
+
+
+def _bench(file: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        [(row["name"], float(row["ms"])) for row in content["rows"]]
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(
+            f"{file}: not a benchmark ({error!r}); it needs rows with name, batch and ms: measure again, or remove it"
+        ) from None
+    return content
+
+
+def times_table(found: Sequence[Collected]) -> str:
+    """How long each experiment took, and where."""
+    lines = [["experiment", "preset", "runs", "time", "on"], ["---"] * 5]
+    for name in NAMES:
+        for preset in presets_of(name, found):
+            runs = [run for run in found if run.key == (name, preset)]
+            if runs:
+                seconds = busy(runs)
+                hardware = ", ".join(sorted({run.hardware for run in runs}))
+                lines.append([name, preset, str(len(runs)), _duration(seconds) if seconds else "not known", hardware])
+    return _markdown(lines) if len(lines) > 2 else "Nothing was run yet.\n"
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def write_results(folder: Path, name: str, preset: str, found: Sequence[Collected]) -> list[Path]:
+    """Write `table.md`, `results.csv` and the figures of an experiment into a folder."""
+    with file_aside(folder / "table.md") as part:
+        part.write_text(table(name, preset, found), encoding="utf-8")
+    write_table(folder / "results.csv", [run for runs in rows_of(name, preset, found).values() for run in runs])
+    return [folder / "table.md", folder / "results.csv", *draw(folder, name, preset, found)]
+
+
+def rewrite(page: Path, root: Path, found: Sequence[Collected]) -> str:
+    """The text of a page with everything between `<!-- results:... -->` and `<!-- end -->` as the results have it.
+
+    Args:
+        page: A Markdown file. Marks name an experiment, all presets of which are shown, or `experiment:preset`;
+            `timing` and `times` are tables of their own.
+        root: The folder of results, with tables and figures in `experiment/preset`.
+        found: What is in it.
+    """
+
+    def between(mark: re.Match[str]) -> str:
+        start, name, preset, end = mark.groups()
+        if name == TIMING:
+            body = timing_table(root / TIMING)
+        elif name == TIMES:
+            body = times_table(found)
+        elif name in NAMES:
+            body = "\n".join(_shown(page, root, name, each, found) for each in _wanted(name, preset, found))
+        else:
+            raise BadInput(f"{page}: no results {name!r}; {nearest(name, (*NAMES, TIMING, TIMES))}")
+        return f"{start}\n{body}\n{end}"
+
+    return MARKED.sub(between, page.read_text(encoding="utf-8"))
+
+
+def _wanted(name: str, preset: str | None, found: Sequence[Collected]) -> list[str]:
+    return [preset] if preset else presets_of(name, found) or [next(iter(presets()))]
+
+
+def _shown(page: Path, root: Path, name: str, preset: str, found: Sequence[Collected]) -> str:
+    text = table(name, preset, found)
+    for stem, alt in (("curves", "DSC per volume by epoch"), ("levels", "DSC per volume beside the paper's")):
+        file = root / name / preset / f"{stem}.svg"
+        if file.is_file():
+            text += f"\n![{experiment(name).title}: {alt}]({Path(os.path.relpath(file, page.parent)).as_posix()})\n"
+    return text
+
+
+def rebuild(root: Path, pages: Iterable[Path]) -> list[Path]:
+    """Make every table and figure of a folder of results anew, and the pages that show them."""
+    found = read_all(root)
+    written = []
+    for name in NAMES:
+        for preset in presets_of(name, found):
+            written += write_results(root / name / preset, name, preset, found)
+    for page in pages:
+        text = rewrite(page, root, found)
+        if text != page.read_text(encoding="utf-8"):
+            with file_aside(page) as part:
+                part.write_text(text, encoding="utf-8")
+            written.append(page)
+    return written

@@ -1,0 +1,199 @@
+"""The experiments as they are written down, and what is made of collected results."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from inbounds.datasets.store import Store
+from inbounds.errors import BadInput
+from inbounds.experiments.experiment import NAMES, chosen, experiment, paper, presets, settings_of, steps
+from inbounds.experiments.pages import (
+    presets_of,
+    rebuild,
+    rewrite,
+    table,
+    times_table,
+    timing_table,
+    write_results,
+)
+from inbounds.experiments.results import busy, curves_of, read_all, write
+from inbounds.runs.metrics import Measured
+from inbounds.supervision import recipes
+from making import make_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return make_store(tmp_path / "store")
+
+
+def kept(root: Path, name: str, row: str, seed: int = 0, scores: tuple[float, ...] = (0.2, 0.6, 0.5), **about) -> None:
+    content = {"experiment": name, "preset": "paper", "row": row, "seed": seed, "epochs": len(scores)} | about
+    curves = {"epoch": range(1, len(scores) + 1), "dsc_slice": scores, "dsc_volume": [s + 0.1 for s in scores]}
+    write(root / name / "paper" / row / f"seed-{seed}.json", content, curves)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_fits_together(name: str) -> None:
+    told = experiment(name)
+    assert set(paper(name)) == set(told.rows)
+    named = {row for panel in told.curves for row in panel.rows} | set(told.pictures)
+    named |= {row for line in (told.levels.lines.values() if told.levels else ()) for row in line.values()}
+    assert named <= set(told.rows)
+    for row in told.rows.values():
+        assert len(row.cells) == len(told.columns)
+        if row.same_as:
+            other, _, its = row.same_as.partition("/")
+            same = experiment(other)
+            assert same.rows[its].settings == row.settings
+            assert (same.rows[its].recipe, same.settings, same.seeds) == (row.recipe, told.settings, told.seeds)
+
+
+@pytest.mark.parametrize("preset", presets())
+@pytest.mark.parametrize("name", NAMES)
+def test_every_row_has_settings(store: Store, name: str, preset: str) -> None:
+    for row, told in experiment(name).rows.items():
+        if told.recipe not in recipes:
+            continue
+        settings = settings_of(experiment(name), row, preset, store, ["training.epochs=3"])
+        assert settings.recipe == told.recipe
+        assert settings.training.epochs == 3
+        assert settings.common.patient in (None, store.records[0].patient)
+
+
+def test_the_papers_settings(store: Store) -> None:
+    def of(name: str, row: str):
+        return settings_of(experiment(name), row, "paper", store)
+
+    assert [of(name, "full").training.batch for name in ("left-ventricle", "spine", "prostate")] == [1, 20, 4]
+    assert [of(name, "individual").weight for name in ("left-ventricle", "spine", "prostate")] == [0.05, 0.01, 0.01]
+    assert {of(name, "tags").weight for name in ("left-ventricle", "spine", "prostate")} == {0.01}
+    prostate = of("prostate", "full")
+    assert prostate.network.name == "residual_unet"
+    assert (prostate.training.copies, prostate.augment.flip, prostate.augment.quarter) == (4, True, True)
+    assert (prostate.training.epochs, prostate.training.rate) == (200, 5e-4)
+
+
+def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:
+    with pytest.raises(BadInput, match="no experiment 'left-ventrical'; did you mean 'left-ventricle'"):
+        experiment("left-ventrical")
+    with pytest.raises(BadInput, match="no row 'ful'; did you mean 'full'"):
+        chosen(experiment("spine"), ["ful"])
+    with pytest.raises(BadInput, match="no preset 'past'; did you mean 'fast'"):
+        settings_of(experiment("spine"), "full", "past", store)
+    with pytest.raises(BadInput, match=r"unknown setting 'training.epoch'"):
+        settings_of(experiment("spine"), "full", "fast", store, ["training.epoch=3"])
+
+
+def test_both_protocols_and_several_seeds(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "full", 0, (0.2, 0.6, 0.5))
+    kept(tmp_path, "left-ventricle", "full", 1, (0.4, 0.3, 0.4))  # of equal epochs the first
+    kept(tmp_path, "left-ventricle", "tags", 0, (0.5, 0.7), epochs=9)
+    found = read_all(tmp_path)
+    assert [run.at("best") for run in found] == [1, 0, 1]
+    lines = table("left-ventricle", "paper", found).splitlines()
+    wanted = (
+        "| every pixel | cross-entropy | 0.887 | 0.600 ± 0.141 | 0.500 ± 0.141 | 0.550 ± 0.071 | 0.450 ± 0.071 | 2 |"
+    )
+    assert wanted in lines
+    assert "| tags | direct penalty | 0.792 | 0.800 | 0.700 | 0.800 | 0.700 | 1 (2 of 9 epochs) |" in lines
+    assert "| volume bounds | proposals (exact) | n/a |  |  |  |  | not run |" in lines
+    assert sum("not run" in line for line in lines) == len(experiment("left-ventricle").rows) - 2
+
+
+def test_a_row_may_be_that_of_another_table(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "full", 0, (0.7,))
+    kept(tmp_path, "hybrid", "full_5", 0, (0.3,))
+    text = table("hybrid", "paper", read_all(tmp_path))
+    assert "| Full_All | 150 | 0 | 0.887 | 0.800 |" in text
+    assert "| Full_5 | 5 | 0 | 0.543 | 0.400 |" in text
+    assert "| Weak_All | 0 | 150 | 0.800 |  |" in text
+    assert presets_of("spine", read_all(tmp_path)) == []
+
+
+def test_curves_are_kept_by_epoch() -> None:
+    rows = [
+        Measured(epoch, "validation", metric, klass, value)
+        for epoch, value in ((1, 0.123456789), (2, 0.5))
+        for metric, klass in (("dsc_slice", ""), ("hard_size_over_true", "LV"), ("soft_size", "LV"), ("held", ""))
+    ]
+    rows.append(Measured(1, "train", "loss_labels", "", 3.0))
+    found = curves_of(rows)
+    assert set(found) == {"epoch", "dsc_slice", "hard_size_over_true", "held", "loss_labels"}
+    assert found["dsc_slice"] == [0.12346, 0.5]
+    assert found["loss_labels"][0] == 3
+    assert math.isnan(found["loss_labels"][1])
+
+
+def test_everything_is_made_from_results_alone(tmp_path: Path) -> None:
+    for row in ("full_5", "hybrid_5", "full_all"):
+        kept(tmp_path / "results", "hybrid", row, hardware="a GPU", seconds=90, ended="2026-01-01T00:02:00+00:00")
+    kept(tmp_path / "results", "left-ventricle", "full", 1)
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    page.write_text(
+        "before\n\n<!-- results:hybrid -->\nold\n<!-- end -->\n\n<!-- results:times -->\n<!-- end -->\nafter\n"
+    )
+    written = rebuild(tmp_path / "results", [page])
+    assert page in written
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "old" not in text
+    assert "(../results/hybrid/paper/levels.svg)" in text
+    assert "| hybrid | paper | 3 | 2 min | a GPU |" in text  # side by side: 90 s count once
+    for file in ("levels.svg", "levels.png", "table.md", "results.csv"):
+        assert (tmp_path / "results" / "hybrid" / "paper" / file).stat().st_size
+    with (tmp_path / "results" / "left-ventricle" / "paper" / "results.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    assert {(line["protocol"], line["epoch"], line["value"]) for line in lines if line["metric"] == "dsc_slice"} == {
+        ("best", "2", "0.6"),
+        ("last", "3", "0.5"),
+    }
+    before = {file: file.read_bytes() for file in (tmp_path / "results").rglob("*.svg")}
+    assert before
+    assert page not in rebuild(tmp_path / "results", [page])
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_nothing_run_shows_the_paper(tmp_path: Path) -> None:
+    text = table("bounds", "paper", [])
+    assert text.count("not run") == 8
+    assert times_table([]) == "Nothing was run yet.\n"
+    assert len(write_results(tmp_path, "bounds", "paper", [])) == 2
+
+
+def test_time_side_by_side_counts_once(tmp_path: Path) -> None:
+    for seed, (end, seconds) in enumerate([("00:01:00", 60), ("00:01:30", 60), ("01:00:00", 10)]):
+        kept(tmp_path, "spine", "full", seed, ended=f"2026-01-01T{end}+00:00", seconds=seconds)
+    kept(tmp_path, "spine", "tags")
+    assert busy(read_all(tmp_path)) == 100
+
+
+def test_timing_beside_the_paper(tmp_path: Path) -> None:
+    assert "Not measured yet" in timing_table(tmp_path)
+    rows = [{"name": "partial", "batch": 1, "ms": 4.25}, {"name": "partial", "batch": 8, "ms": 9}]
+    (tmp_path / "bench.json").write_text(json.dumps({"hardware": "H1", "rows": rows}))
+    text = timing_table(tmp_path)
+    assert "| paper, GTX 1080 Ti | H1 |" in text
+    assert "| partial cross-entropy | 112 ms | 4.2 ms |" in text
+    assert "| partial, batch 8 | n/a | 9.0 ms |" in text
+    assert text.count("not run") == len(steps()) - 1
+    (tmp_path / "other.json").write_text('{"rows": [{"name": "full"}]}')
+    with pytest.raises(BadInput, match=r"other.json: not a benchmark .*name, batch and ms"):
+        timing_table(tmp_path)
+
+
+def test_a_damaged_result_is_named(tmp_path: Path) -> None:
+    (tmp_path / "seed-0.json").write_text('{"row": "full", "curves": {}}')
+    with pytest.raises(BadInput, match=r"seed-0.json: not the results of a run .*collect them again"):
+        read_all(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results:spin -->\n<!-- end -->\n")
+    with pytest.raises(BadInput, match="no results 'spin'; did you mean 'spine'"):
+        rewrite(page, tmp_path, [])

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inbounds import Ascent, Exact, Supervision
+from inbounds.config import read_settings
+from inbounds.datasets.store import Store
+from inbounds.errors import BadInput
+from inbounds.runs.supervise import supervision_of
+from training_runs import hearts_store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return hearts_store(tmp_path_factory.mktemp("hearts") / "store")
+
+
+def made(store: Store, recipe: str, *changes: str) -> Supervision:
+    return supervision_of(read_settings(recipe, None, changes), store, ["LV"], None)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes", "project", "harden"),
+    [
+        ("proposals_common", [], Ascent(), True),
+        ("proposals_common", ["proposals.method=exact"], Exact(), True),
+        ("proposals_tags", ["proposals.early_stop=off", "proposals.harden=false"], Ascent(early_stop="off"), False),
+        ("proposals_individual", ["proposals.rate=1e-4", "proposals.iterations=9"], Ascent(1e-4, 9), True),
+        ("proposals_volume", ["proposals.harden=false"], Exact(), False),
+        ("proposals_volume", ["proposals.method=ascent"], Ascent(), True),
+    ],
+)
+def test_proposals(store: Store, recipe: str, changes: list[str], project: object, harden: bool) -> None:
+    proposals = made(store, recipe, *changes).proposals
+    assert (proposals.project, proposals.harden) == (project, harden)
+
+
+def test_further_constraints_stand_beside_proposals(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "more.toml"
+    file.write_text('[[constraints]]\nstatistic = "centroid"\nbounds = "fixed"\nlower = 3\nname = "where"\n')
+    supervision = supervision_of(read_settings("proposals_common", file), store, ["LV"], None)
+    assert [constraint.name for constraint in supervision.constraints] == ["size", "where"]
+    assert supervision.proposals is not None
+
+
+@pytest.mark.parametrize(
+    ("recipe", "change", "message"),
+    [
+        ("tags", "proposals.method=exact", "'tags' makes no proposals: leave proposals.method out"),
+        ("proposals_volume", "proposals.rate=1", "proposals.rate belongs to the ascent"),
+        ("proposals_common", "weight=1", "has no 'weight'"),
+    ],
+)
+def test_refuses(store: Store, recipe: str, change: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        made(store, recipe, change)
+
+
+@pytest.mark.parametrize("change", ["proposals.method=newton", "proposals.iterations=0", "proposals.rate=0"])
+def test_refuses_settings(change: str) -> None:
+    with pytest.raises(BadInput, match="proposals"):
+        read_settings("proposals_common", None, [change])
