@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # One process a core, one thread each: threads that wait for each other are slower than no threads.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 
-.PHONY: setup demo test test-all lint bench clean
+.PHONY: setup demo test test-all lint bench results clean
 
 setup: $(READY)
 
@@ -36,6 +36,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/loss_overhead.py
+
+# Every table and figure of README and docs, from the files in results/.
+results: $(READY)
+	$(BIN)/python -m inbounds.experiments
 
 clean:
 	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .hypothesis

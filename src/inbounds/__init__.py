@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         log_barrier,
         quadratic,
     )
-    from inbounds.losses import cross_entropy
+    from inbounds.losses import Ascent, Exact, Proposals, cross_entropy
     from inbounds.regions import (
         Scans,
         centroid,
@@ -52,7 +52,7 @@ _ROOMS = {
         "log_barrier",
         "quadratic",
     ],
-    "losses": ["cross_entropy"],
+    "losses": ["Ascent", "Exact", "Proposals", "cross_entropy"],
     "regions": [
         "Scans",
         "centroid",
@@ -71,11 +71,14 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 __all__ = [
     "UNLABELLED",
     "Annotation",
+    "Ascent",
     "Common",
     "Constraint",
+    "Exact",
     "Fixed",
     "Individual",
     "Interval",
+    "Proposals",
     "Scans",
     "Supervision",
     "Tags",

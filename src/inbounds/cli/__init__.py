@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import inbounds
-from inbounds.cli import data, prepare, runs
+from inbounds.cli import bench, data, prepare, reproduce, runs
 from inbounds.errors import BadInput
 
 app = typer.Typer(
@@ -32,6 +32,8 @@ for _command in (
     runs.predict,
     runs.report,
     runs.export,
+    reproduce.reproduce,
+    bench.bench,
 ):
     app.command()(_command)
 

@@ -105,7 +105,7 @@ class Constraint:
         check_probs(probs)
         if annotation is not None and annotation.batch != probs.shape[0]:
             raise ValueError(f"annotation of {annotation.batch} images for probabilities of {probs.shape[0]}")
-        return self.statistic(_select(probs, self._classes(probs.shape[1])), **self._inputs(image, annotation))
+        return self.statistic(_select(probs, self.constrained(probs.shape[1])), **self._inputs(image, annotation))
 
     def interval(
         self,
@@ -166,7 +166,8 @@ class Constraint:
                 )
         return interval
 
-    def _classes(self, K: int) -> list[int]:
+    def constrained(self, K: int) -> list[int]:
+        """The constrained classes of a prediction of `K`."""
         classes = list(range(1, K)) if self.classes is None else list(self.classes)
         if not classes or max(classes) >= K:
             raise ValueError(f"classes {classes} cannot be constrained in a prediction of {K} classes")
@@ -184,7 +185,7 @@ class Constraint:
         for name, fact in facts.items():
             if fact.shape[1] != K:
                 raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but the prediction has {K} classes")
-        classes = self._classes(K)
+        classes = self.constrained(K)
         return {name: _select(fact, classes) for name, fact in facts.items()}
 
     def _inputs(self, image: Tensor | None, annotation: Annotation | None) -> dict[str, Tensor | Scans | None]:

@@ -112,8 +112,9 @@ def steps() -> dict[str, Step]:
 
 @cache
 def paper(name: str) -> dict[str, float | None]:
-    """What the paper found, by row."""
-    found: dict[str, float | None] = json.loads((files(__package__) / "paper.json").read_text(encoding="utf-8"))[name]
+    """What the paper found, by row; nothing of an experiment that it does not have."""
+    every = json.loads((files(__package__) / "paper.json").read_text(encoding="utf-8"))
+    found: dict[str, float | None] = every.get(name, {})
     return found
 
 

@@ -47,7 +47,7 @@ def table(name: str, preset: str, found: Sequence[Collected]) -> str:
     lines = [head, ["---"] * len(head)]
     by_row = rows_of(name, preset, found)
     for row, runs in by_row.items():
-        figure = theirs[row]
+        figure = theirs.get(row)
         ours = [_mean([run.value(f"dsc_{what}", protocol) for run in runs]) for protocol, what in SHOWN]
         lines.append([*told.rows[row].cells, "n/a" if figure is None else f"{figure:.3f}", *ours, _count(runs)])
     notes = _notes(preset, by_row)

@@ -14,7 +14,7 @@ from inbounds.regions.statistic import wide
 
 def cross_entropy(
     log_probs: Float[Tensor, "B K *space"],
-    label: Integer[Tensor, "B *space"],
+    label: Integer[Tensor, "B *space"] | Float[Tensor, "B K *space"],
     *,
     mean: Literal["images", "pixels"] = "images",
 ) -> Float[Tensor, ""]:
@@ -24,7 +24,8 @@ def cross_entropy(
     scribbled image weighs as much as a fully labelled one beside it. The paper's text writes a sum; the authors' code
     takes the mean over all labelled pixels of the batch (`mean="pixels"`), which is the same for a batch of one.
 
-    With no labelled pixel at all the loss is 0 and so is its gradient.
+    With no labelled pixel at all the loss is 0 and so is its gradient. A soft label, probabilities `(B, K, *space)`,
+    counts everywhere: `-sum_p sum_k Q_pk log S_pk`.
 
     Example:
         >>> log_probs = torch.tensor([[[[0.5, 0.25]], [[0.5, 0.75]]]]).log()
@@ -33,26 +34,27 @@ def cross_entropy(
     """
     if mean not in ("images", "pixels"):
         raise ValueError(f"mean must be 'images' or 'pixels', not {mean!r}")
-    if log_probs.ndim < 3 or 0 in log_probs.shape or label.shape != (log_probs.shape[0], *log_probs.shape[2:]):
+    soft = label.ndim == log_probs.ndim and label.is_floating_point()
+    fitting = log_probs.shape if soft else (log_probs.shape[0], *log_probs.shape[2:])
+    if log_probs.ndim < 3 or 0 in log_probs.shape or label.shape != fitting:
         raise ValueError(
             f"log-probabilities (B, K, *space) and labels (B, *space) do not fit: {tuple(log_probs.shape)} and "
             f"{tuple(label.shape)}"
         )
-    if (
-        not log_probs.is_floating_point()
-        or label.is_floating_point()
-        or label.is_complex()
-        or label.dtype == torch.bool
-    ):
+    wrong_type = label.is_floating_point() or label.is_complex() or label.dtype == torch.bool
+    if not log_probs.is_floating_point() or (wrong_type and not soft):
         raise ValueError(
             f"log-probabilities must be floating-point and labels of an integer type, not {log_probs.dtype} and "
             f"{label.dtype}"
         )
-    space = tuple(range(1, label.ndim))
-    known = label != UNLABELLED
-    losses = torch.nn.functional.nll_loss(
-        log_probs.to(wide(log_probs.dtype)), label.long(), ignore_index=UNLABELLED, reduction="none"
-    )
+    log_probs = log_probs.to(wide(log_probs.dtype))
+    if soft:
+        losses = -torch.where(label > 0, label * log_probs, 0).sum(dim=1)
+        known = torch.ones_like(losses, dtype=torch.bool)
+    else:
+        losses = torch.nn.functional.nll_loss(log_probs, label.long(), ignore_index=UNLABELLED, reduction="none")
+        known = label != UNLABELLED
+    space = tuple(range(1, known.ndim))
     sums = losses.sum(dim=space)
     counts = known.sum(dim=space).to(sums.dtype)
     if mean == "pixels":

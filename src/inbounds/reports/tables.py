@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -53,4 +54,13 @@ def evaluation_table(summary: dict[str, Any]) -> None:
         for klass, row in by_class.items():
             cells = ("" if row[k] is None else f"{row[k]:.4g}" for k in ("mean", "std", "median"))
             table.add_row(metric, klass, *cells, str(row["n"]), str(row["n_nan"] or ""))
+    Console().print(table)
+
+
+def plain_table(title: str, lines: Sequence[Sequence[str]]) -> None:
+    """Lines of cells, the first of them the head."""
+    head, *others = lines
+    table = Table(*head, title=title, title_justify="left")
+    for line in others:
+        table.add_row(*line)
     Console().print(table)

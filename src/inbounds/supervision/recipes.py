@@ -6,13 +6,17 @@ Each takes its settings as keywords; the defaults are those of the paper's rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from inbounds.constraints import Common, Constraint, Individual, Tags
 from inbounds.constraints.bounds import Bounds
 from inbounds.constraints.interval import Numbers
+from inbounds.losses import Ascent, Exact, Projection, Proposals
 from inbounds.regions import centroid as centroid_of
 from inbounds.regions import size
 from inbounds.supervision.supervision import Supervision
+
+ASCENT, EXACT = Ascent(), Exact()
 
 
 def _sized(bounds: Bounds, weight: float, classes: Sequence[int] | None) -> Supervision:
@@ -79,6 +83,56 @@ def centroid(
     )
 
 
+def _proposed(
+    bounds: Bounds,
+    project: Projection,
+    harden: bool,
+    classes: Sequence[int] | None,
+    *,
+    sides: Literal["both", "upper"] = "both",
+    scope: Literal["image", "volume"] = "image",
+) -> Supervision:
+    bounded = Constraint(size, bounds, weight=0.0, classes=classes, scope=scope)
+    return Supervision(constraints=[bounded], proposals=Proposals(bounded, project, harden, sides))
+
+
+def proposals_tags(
+    *, project: Projection = ASCENT, harden: bool = True, classes: Sequence[int] | None = None
+) -> Supervision:
+    """Lagrangian proposals from labelled pixels and tags. As the authors ran it, absence alone acts: `(0, 0)`."""
+    return _proposed(Tags(), project, harden, classes, sides="upper")
+
+
+def proposals_common(
+    *,
+    lower: Numbers = 60,
+    upper: Numbers = 2000,
+    project: Projection = ASCENT,
+    harden: bool = True,
+    classes: Sequence[int] | None = None,
+) -> Supervision:
+    """Lagrangian proposals from labelled pixels, tags, and one size range for all."""
+    return _proposed(Common(lower, upper), project, harden, classes)
+
+
+def proposals_individual(
+    *,
+    relative: float = 0.1,
+    project: Projection = ASCENT,
+    harden: bool = True,
+    classes: Sequence[int] | None = None,
+) -> Supervision:
+    """Lagrangian proposals from labelled pixels, tags, and each image's own size within 10 %."""
+    return _proposed(Individual(relative=relative), project, harden, classes)
+
+
+def proposals_volume(
+    *, relative: float = 0.1, project: Projection = EXACT, harden: bool = True, classes: Sequence[int] | None = None
+) -> Supervision:
+    """Lagrangian proposals from labelled pixels and the volume of each whole scan, which the paper could not run."""
+    return _proposed(Individual(relative=relative), project, harden, classes, scope="volume")
+
+
 recipes: dict[str, Callable[..., Supervision]] = {
     "full": full,
     "partial": partial,
@@ -88,4 +142,8 @@ recipes: dict[str, Callable[..., Supervision]] = {
     "individual_upper": individual_upper,
     "volume": volume,
     "centroid": centroid,
+    "proposals_tags": proposals_tags,
+    "proposals_common": proposals_common,
+    "proposals_individual": proposals_individual,
+    "proposals_volume": proposals_volume,
 }

@@ -36,7 +36,10 @@ class Supervision:
 
     Args:
         label_loss: A function of log-probabilities `(B, K, *space)` and labels `(B, *space)`.
-        constraints: What else should hold, each with its own weight.
+        constraints: What else should hold, each with its own weight. One of weight 0 is no part of the loss, but
+            whoever asks which constraints hold is told of it.
+        proposals: Completes the labels before the label loss sees them: a function of log-probabilities and annotation,
+            such as `Proposals`.
 
     Example:
         >>> supervise = Supervision(constraints=[Constraint(size, Fixed(60, 2000), weight=0.01)])
@@ -46,6 +49,7 @@ class Supervision:
 
     label_loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy
     constraints: Sequence[Constraint] = ()
+    proposals: Callable[[Tensor, Annotation], Tensor] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.constraints, Sequence) or not all(isinstance(c, Constraint) for c in self.constraints):
@@ -72,11 +76,13 @@ class Supervision:
                 "fit: they must be (B, K, *space) and (B, *space)"
             )
         log_probs = logits.to(wide(logits.dtype)).log_softmax(dim=1)
-        total = self.label_loss(log_probs, annotation.label)
+        label = annotation.label if self.proposals is None else self.proposals(log_probs, annotation)
+        total = self.label_loss(log_probs, label)
         named = {"labels": total.detach()}
-        if self.constraints:
+        weighed = [c for c in self.constraints if isinstance(c.weight, Tensor) or c.weight != 0]
+        if weighed:
             probs = log_probs.exp()
-            for constraint in self.constraints:
+            for constraint in weighed:
                 term = constraint(probs, image, annotation)
                 named[constraint.name] = term.detach()
                 total = total + term

@@ -1,0 +1,54 @@
+"""`inbounds bench`: how long training takes here, the paper's ratios beside ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def bench(
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Where to write all numbers; what is finished is in it.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    sections: Annotated[
+        str, typer.Option(help="Some of memory,steps,modes,fleet,epoch,plain,growth; all that the device has.")
+    ] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny, to see that it works.")] = False,
+    rounds: Annotated[int | None, typer.Option(min=2, help="How often everything is measured in turn.")] = None,
+    patients: Annotated[int | None, typer.Option(min=3, help="Of generated data: how long an epoch is.")] = None,
+    compiled: Annotated[
+        bool | None,
+        typer.Option("--compile/--no-compile", help="On a CPU: all supervisions compiled too. Or never compile."),
+    ] = None,
+    capture: Annotated[bool, typer.Option(help="On a GPU: replay steps as CUDA graphs.")] = True,
+) -> None:
+    """Measure training on generated data: a step by supervision, runs side by side, epochs, memory."""
+    import tempfile
+    from dataclasses import replace
+
+    from inbounds.experiments.experiment import TIMING, paper
+    from inbounds.reports.bench import section_lines, timing_lines
+    from inbounds.reports.tables import plain_table
+    from inbounds.training.bench import CPU, GPU, QUICK, Bench, found_device
+    from inbounds.writing import write_json
+
+    where = found_device(device)
+    scale = QUICK if quick else GPU if where == "cuda" else CPU
+    changes: dict[str, Any] = {"rounds": rounds, "patients": patients, "compiles": compiled}
+    scale = replace(scale, **{name: value for name, value in changes.items() if value is not None})
+    with tempfile.TemporaryDirectory() as folder:
+        made = Bench(Path(folder), where, scale, capture=capture, both=compiled is True and where == "cpu")
+        content = {**made.about(), "rows": []}
+        versions = ", ".join(f"{name} {number}" for name, number in content["versions"].items())
+        typer.echo(f"ENet, {scale.side}x{scale.side}, {made.mode}; {content['device']}; {versions}")
+        for rows in made.sections([name.strip() for name in sections.split(",") if name.strip()]):
+            content["rows"] += rows
+            if json_file is not None:
+                write_json(json_file, content)
+            for name in dict.fromkeys(row["section"] for row in rows):
+                plain_table(*section_lines(name, rows))
+            if rows[0]["section"] == "steps":
+                plain_table("the paper's table of training times", timing_lines([content], paper(TIMING)))

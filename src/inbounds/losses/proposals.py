@@ -1,0 +1,75 @@
+"""Lagrangian proposals (Pathak et al., 2015), the paper's rival: full labels synthesised from what is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Integer, Shaped
+from torch import Tensor
+
+from inbounds.annotations import UNLABELLED, Annotation
+from inbounds.constraints import Constraint, Interval
+from inbounds.losses.projection import Exact, Projection
+from inbounds.regions import size
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """Complete labels by the nearest prediction that keeps to its bounds; a supervision then trains on those.
+
+    The prediction `S` is projected to `min KL(Q || S)` subject to `lower <= size of Q <= upper`, labelled pixels being
+    held fixed, and hardened to a mask: every unlabelled pixel gets its most probable class. No gradient passes.
+
+    Args:
+        constraint: The bounds on the size in pixels: its classes and scope count, its weight and penalty do not.
+        project: How: `Exact()`, or the paper's `Ascent()`.
+        harden: Give a mask `(B, *space)`, as the paper does; otherwise the probabilities `Q`, `(B, K, *space)`.
+        sides: `both` bounds, or the `upper` alone, as the authors do with tags.
+
+    Example:
+        >>> at_most_one = Constraint(size, Fixed(None, 1), weight=0)
+        >>> logits = torch.tensor([[[[0.0, 0.0]], [[1.0, 2.0]]]])  # both pixels would be 1
+        >>> Proposals(at_most_one)(logits.log_softmax(1), Annotation(torch.tensor([[[255, 255]]])))
+        tensor([[[0, 1]]])
+    """
+
+    constraint: Constraint
+    project: Projection = Exact()  # noqa: RUF009
+    harden: bool = True
+    sides: Literal["both", "upper"] = "both"
+
+    def __post_init__(self) -> None:
+        if self.constraint.statistic != size:
+            raise ValueError(f"proposals keep to sizes in pixels, not to {self.constraint.statistic!r}")
+        if self.sides not in ("both", "upper"):
+            raise ValueError(f"sides must be 'both' or 'upper', not {self.sides!r}")
+
+    @torch.no_grad()
+    def __call__(self, log_probs: Float[Tensor, "B K *space"], annotation: Annotation) -> Shaped[Tensor, "B ..."]:
+        """The labels to train on."""
+        bounded, label, K = self.constraint, annotation.label, log_probs.shape[1]
+        scans = annotation.scans if bounded.scope == "volume" else None
+        classes = bounded.constrained(K)
+        bounds = bounded.interval(log_probs.exp(), None, annotation)
+        shape = (log_probs.shape[0] if scans is None else scans.count, len(classes), 1)
+        lower, upper = (side.expand(shape) for side in (bounds.lower, bounds.upper))
+        if self.sides == "upper":
+            lower = torch.full_like(lower, -torch.inf)
+        logits = self.project(log_probs, label, Interval(lower, upper, trusted=True), classes, scans)
+        known = label != UNLABELLED
+        if self.harden:
+            return torch.where(known, label.long(), _largest(logits))
+        order = torch.arange(K, device=label.device).reshape(-1, *(1,) * (label.ndim - 1))
+        one_hot = (label[:, None] == order).to(logits.dtype)
+        return torch.where(known[:, None], one_hot, logits.softmax(dim=1))
+
+
+def _largest(logits: Float[Tensor, "B K *space"]) -> Integer[Tensor, "B *space"]:
+    """The most probable class; on a CPU `argmax` over this axis takes as long as all the rest."""
+    best, found = logits[:, 0], torch.zeros_like(logits[:, 0], dtype=torch.long)
+    for k in range(1, logits.shape[1]):
+        found = torch.where(logits[:, k] > best, k, found)
+        best = torch.maximum(best, logits[:, k])
+    return found

@@ -1,0 +1,346 @@
+"""How long training takes and what it needs: real runs on generated hearts, and what they are compared with."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from inbounds.config import read_settings
+from inbounds.datasets import hearts
+from inbounds.datasets.annotate import simulate
+from inbounds.datasets.fit import Fit
+from inbounds.datasets.prepare import Plan, prepare
+from inbounds.errors import BadInput
+from inbounds.runs.run import Run
+from inbounds.training.lane import WARM
+from inbounds.training.loop import Data, Progress, Trainer
+from inbounds.training.turns import Epochs, Fleet, Plain, Row, Steps, Way, in_turn, row, warm_up
+
+SECTIONS = ("memory", "steps", "modes", "fleet", "epoch", "plain", "growth")
+"""In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
+EARLY = WARM + 1
+"""Epochs after which nothing new happens: training and validation have been captured."""
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A supervision as training would be told of it."""
+
+    label: str
+    recipe: str
+    changes: tuple[str, ...] = ()
+
+
+BRIGHT = 'constraints=[{statistic="mean_intensity",bounds="fixed",lower=0.4,upper=0.6,weight=1.0}]'
+ASCENT = ("proposals.method=ascent", "proposals.early_stop=off")
+EARLY_STOP = ("proposals.method=ascent", "proposals.early_stop=authors")
+VARIANTS = {
+    "partial": Variant("partial cross-entropy", "partial"),
+    "penalty_1": Variant("direct penalty, 1 bound", "tags"),
+    "penalty_2": Variant("direct penalty, 2 bounds", "common"),
+    "size_centroid": Variant("size and centroid", "centroid"),
+    "size_centroid_intensity": Variant("size, centroid and mean intensity", "centroid", (BRIGHT,)),
+    "proposals_1": Variant("proposals, 1 bound", "proposals_tags", ASCENT),
+    "proposals_2": Variant("proposals, 2 bounds", "proposals_common", ASCENT),
+    "proposals_1_early": Variant("proposals, 1 bound, early stop", "proposals_tags", EARLY_STOP),
+    "proposals_2_early": Variant("proposals, 2 bounds, early stop", "proposals_common", EARLY_STOP),
+    "proposals_2_exact": Variant("exact proposals, 2 bounds", "proposals_common", ("proposals.method=exact",)),
+    "full": Variant("full cross-entropy", "full"),
+}
+MODES = {
+    "eager": ("training.capture=false", "training.compile=nothing"),
+    "captured": ("training.capture=true", "training.compile=nothing"),
+    "compiled": ("training.capture=false", "training.compile=all"),
+    "captured+compiled": ("training.capture=true", "training.compile=all"),
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured.
+
+    Attributes:
+        side: Rows and columns of an image.
+        patients: Generated hearts; a quarter of them validate.
+        batches: Sizes of batches.
+        rounds: How often each way has its turn.
+        seconds: About how long a turn is.
+        fleets: How many runs go side by side.
+        epochs: Of the run whose memory is watched.
+        variants: Which supervisions.
+        compiles: Whether to compile, which takes a minute.
+    """
+
+    side: int = 256
+    patients: int = 8
+    batches: tuple[int, ...] = (1, 8)
+    rounds: int = 10
+    seconds: float = 0.2
+    fleets: tuple[int, ...] = (1, 3, 6, 9, 12)
+    epochs: int = 20
+    variants: tuple[str, ...] = tuple(VARIANTS)
+    compiles: bool = True
+
+
+GPU, CPU = Scale(), Scale(rounds=5, seconds=1.0)
+QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), EARLY + 2, ("partial", "penalty_2", "full"), compiles=False)
+"""To see that everything works; its numbers mean nothing."""
+
+
+def found_device(name: str) -> str:
+    """`cpu` or `cuda`, from what was asked for."""
+    has = torch.cuda.is_available()
+    if name not in ("auto", "cpu", "cuda") or (name == "cuda" and not has):
+        raise BadInput(f"--device {name}: there are {'auto, cpu and cuda' if has else 'auto and cpu'}")
+    return name if name != "auto" else "cuda" if has else "cpu"
+
+
+class Bench:
+    """Measures section by section.
+
+    Args:
+        folder: For the data and the runs.
+        device: `cpu` or `cuda`.
+        scale: How much is measured.
+        capture: On a GPU, whether runs are captured where nothing else is compared.
+        both: On a CPU, whether the steps of all supervisions are measured compiled too.
+    """
+
+    def __init__(self, folder: Path, device: str, scale: Scale, *, capture: bool = True, both: bool = False) -> None:
+        self.folder, self.device, self.scale, self.both = folder, device, scale, both
+        self.cuda = device == "cuda"
+        words = [word for word, on in (("captured", capture), ("compiled", scale.compiles)) if on and self.cuda]
+        self.mode = "+".join(words) or "eager"
+        self.data, self.runs = Data(), 0
+        plan = Plan(hearts.NAME, hearts.CLASSES, (scale.side, scale.side), Fit.pad, "none")
+        self.store = prepare(hearts.sources(scale.patients, side=scale.side), folder / "hearts", plan).store
+        simulate(self.store, "disc", "disc", [self.store.class_index("LV")])
+
+    def about(self) -> dict[str, Any]:
+        """What the numbers were found on and with."""
+        told, threads = self.run("partial").about, torch.get_num_threads()
+        name = f"CPU ({told['machine']['processor']}, {threads} threads)"
+        load = {"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") else {}
+        return {
+            "device": torch.cuda.get_device_name() if self.cuda else name,
+            "versions": told["versions"] | ({"cuda": torch.version.cuda} if self.cuda else {}),
+            "commit": told["commit"],
+            "settings": {"network": "enet", "mode": self.mode, "threads": threads, **load, **asdict(self.scale)},
+        }
+
+    def sections(self, names: Sequence[str] = ()) -> Iterator[list[Row]]:
+        """The rows of each section, as soon as it is finished: all that the device has, or some of them."""
+        unknown = [name for name in names if name not in SECTIONS]
+        if unknown:
+            raise BadInput(f"--sections {unknown[0]}: there are {', '.join(SECTIONS)}")
+        left_out = "growth" if self.cuda else "fleet"
+        wanted = [name for name in SECTIONS if name != left_out and (not names or name in names)]
+        # One process makes more different steps than the compiler accepts by default; the rest would stay as written.
+        with torch._dynamo.config.patch(recompile_limit=1000):
+            for name in wanted:
+                yield getattr(self, name)()
+
+    def run(self, recipe: str, *changes: str, seed: int = 0) -> Run:
+        """A new run on the left ventricle."""
+        self.runs += 1
+        settings = read_settings(recipe, None, [f"training.device={self.device}", *changes])
+        annotation = None if recipe == "full" else "disc"
+        path = self.folder / f"run-{self.runs}"
+        return Run.create(path, settings, self.store, annotation=annotation, classes=["LV"], seed=seed)
+
+    def trainer(
+        self,
+        recipe: str,
+        batch: int,
+        mode: str,
+        *changes: str,
+        seed: int = 0,
+        show: Callable[[Progress], None] = lambda _: None,
+    ) -> Trainer:
+        """The same, ready to go."""
+        return Trainer(self.run(recipe, f"training.batch={batch}", *MODES[mode], *changes, seed=seed), show, self.data)
+
+    def measure(self, ways: dict[str, Way], title: str) -> dict[str, list[float]]:
+        """Milliseconds per step of each way; new runs are warmed up first."""
+        scale = self.scale
+        return in_turn(ways, scale.rounds, title, seconds=scale.seconds, warm=warm_up(self.cuda))
+
+    def steps(self) -> list[Row]:
+        """A training step by supervision; ratios are to partial cross-entropy."""
+        rows = []
+        for section, mode in [("steps", self.mode), *([("steps-compiled", "compiled")] if self.both else [])]:
+            for batch in self.scale.batches:
+                told = {name: VARIANTS[name] for name in self.scale.variants}
+                ways: dict[str, Way] = {
+                    name: Steps(self.trainer(one.recipe, batch, mode, *one.changes)) for name, one in told.items()
+                }
+                times = self.measure(ways, f"{section}, batch {batch}")
+                base = times["partial"]
+                rows += [row(section, n, batch, times[n], base, label=one.label, mode=mode) for n, one in told.items()]
+                ways.clear()
+                _forget()
+        return rows
+
+    def modes(self) -> list[Row]:
+        """A run's step as it is written, captured and compiled; ratios are to the first."""
+        names = ["eager", *(["captured"] if self.cuda else []), *self._compiled()]
+        rows = []
+        for batch in self.scale.batches:
+            ways: dict[str, Way] = {name: Steps(self.trainer("individual", batch, name)) for name in names}
+            times = self.measure(ways, f"modes, batch {batch}")
+            rows += [row("modes", name, batch, times[name], times["eager"]) for name in names]
+            ways.clear()
+            _forget()
+        return rows
+
+    def fleet(self) -> list[Row]:
+        """Runs side by side: times are per run and step, ratios to a run alone."""
+        sizes, batch = self.scale.fleets, self.scale.batches[0]
+        runs = [Steps(self.trainer("individual", batch, self.mode, seed=seed)) for seed in range(max(sizes))]
+        ways: dict[str, Way] = {f"fleet_{size}": Fleet(runs[:size]) for size in sizes}
+        times = self.measure(ways, "fleet")
+        each = {size: [ms / size for ms in times[f"fleet_{size}"]] for size in sizes}
+        rows = [row("fleet", f"fleet_{size}", batch, found, each[sizes[0]], runs=size) for size, found in each.items()]
+        ways.clear()
+        runs.clear()
+        _forget()
+        return rows
+
+    def epoch(self) -> list[Row]:
+        """Whole epochs beside their steps alone: what validation and checkpoints add. Ratios are to the steps."""
+        rows = []
+        scale, early = self.scale, EARLY if self.cuda else 0
+        batch = scale.batches[0]
+        for size in (1, 9) if self.cuda and 9 in scale.fleets else (1,):
+            trainers, times, _ = self._train(size, batch, early + 3)
+            times = times[early * size :]
+            alone = Epochs(trainers)
+            spent = median(in_turn({"": alone}, min(scale.rounds, 3), f"epoch of {size}, steps alone", warm=0)[""])
+            told: dict[str, Any] = {"runs": size, "images": size * len(trainers[0].samples), "steps": alone.steps}
+            told |= {"steps_ms": spent, "outside": 1 - spent / median(times)}
+            rows.append(row("epoch", f"epoch_{size}", batch, times, [spent] * len(times), **told))
+            trainers.clear()
+            del alone
+            _forget()
+        return rows
+
+    def memory(self) -> list[Row]:
+        """The most memory that a short run takes, and how much early and late; on a CPU, of the whole process."""
+        rows = []
+        few = ("hybrid.full_scans=2", "hybrid.only_full=true")
+        for batch in self.scale.batches:
+            if self.cuda:
+                torch.cuda.reset_peak_memory_stats()
+            trainers, times, held = self._train(1, batch, self.scale.epochs, *few)
+            told: dict[str, Any] = {
+                "images": len(trainers[0].samples),
+                "epochs": self.scale.epochs,
+                "peak_mb": (torch.cuda.max_memory_allocated() if self.cuda else _resident()) / MEGABYTE,
+                "early_mb": held[EARLY] / MEGABYTE,
+                "late_mb": self._held() / MEGABYTE,
+            }
+            rows.append(row("memory", "memory", batch, times[EARLY:], **told))
+            trainers.clear()
+            _forget()
+        return rows
+
+    def plain(self) -> list[Row]:
+        """The same network and loss in a loop as people write it; ratios are to that."""
+        rows = []
+        for batch in self.scale.batches:
+            trainers = {name: self.trainer("full", batch, name) for name in ("eager", *self._compiled())}
+            first = trainers["eager"]
+            ways: dict[str, Way] = {"plain": Plain(first.run, first.samples, self.device)}
+            ways |= {name: Steps(trainer) for name, trainer in trainers.items()}
+            times = self.measure(ways, f"plain, batch {batch}")
+            rows += [row("plain", name, batch, times[name], times["plain"]) for name in ways]
+            ways.clear()
+            trainers.clear()
+            _forget()
+        return rows
+
+    def growth(self) -> list[Row]:
+        """The steps of an epoch over more images and in larger batches."""
+        scans = sum(record.split == "train" for record in self.store.records)
+        largest, rounds = self.scale.batches[-1], min(self.scale.rounds, 3)
+        sizes = [2**power for power in range(largest.bit_length())]
+        trainers = {
+            f"{count} {batch}": self.trainer(
+                "full", batch, self.mode, f"hybrid.full_scans={count}", "hybrid.only_full=true"
+            )
+            for count, batch in [(scans // 4, largest), *((scans // 2, size) for size in sizes), (scans, largest)]
+        }
+        times = in_turn({key: Epochs([trainer]) for key, trainer in trainers.items()}, rounds, "growth", warm=0)
+        rows = []
+        for key, trainer in trainers.items():
+            images, batch = len(trainer.samples), trainer.run.settings.training.batch
+            found = row("growth", f"images_{images}", batch, times[key], images=images)
+            rows.append(found | {"ms_per_image": found["ms"] / images})
+        return rows
+
+    def _compiled(self) -> list[str]:
+        """The fastest mode, if it is measured."""
+        return ["captured+compiled" if self.cuda else "compiled"] if self.scale.compiles else []
+
+    def _train(
+        self, size: int, batch: int, epochs: int, *changes: str
+    ) -> tuple[list[Trainer], list[float], dict[int, float]]:
+        """Train some runs to the end, side by side.
+
+        Returns:
+            The runs; milliseconds from the end of one epoch's steps to the next's, in order; memory held after epochs.
+        """
+        last: dict[int, float] = {}
+        times: list[float] = []
+        held: dict[int, float] = {}
+
+        def shown(number: int) -> Callable[[Progress], None]:
+            def show(progress: Progress) -> None:
+                if progress.step < progress.steps:
+                    return
+                now = time.perf_counter()
+                if number in last:
+                    times.append(1000 * (now - last[number]))
+                last[number] = now
+                held[progress.epoch - 1] = self._held()
+
+            return show
+
+        trainers = [
+            self.trainer(
+                "individual", batch, self.mode, f"training.epochs={epochs}", *changes, seed=seed, show=shown(seed)
+            )
+            for seed in range(size)
+        ]
+        going = [trainer.steps() for trainer in trainers]
+        while going:
+            going = [steps for steps in going if next(steps, self) is None]
+        return trainers, times, held
+
+    def _held(self) -> float:
+        return torch.cuda.memory_reserved() if self.cuda else _resident()
+
+
+def _resident() -> float:
+    """The most memory that this process has had, in bytes."""
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
+
+
+def _forget() -> None:
+    """Give back the memory of runs that are no longer needed."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
