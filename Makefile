@@ -35,11 +35,12 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
-	$(BIN)/python benchmarks/loss_overhead.py
+	$(BIN)/inbounds bench
 
-# Every table and figure of README and docs, from the files in results/.
+# Every table and figure of README and docs, from the files in results/ and benchmarks/results/.
 results: $(READY)
 	$(BIN)/python -m inbounds.experiments
+	$(BIN)/python benchmarks/pages.py
 
 clean:
 	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .hypothesis

@@ -14,6 +14,7 @@ from archives import command, done, heart, made, refused
 from inbounds.datasets.store import Store
 
 COMMANDS = ["recipes", "annotate", "facts", "info", "verify", "preview", "pack", "unpack", "prepare", "reproduce"]
+COMMANDS += ["bench"]
 SETS = ["acdc", "promise12", "spine", "folder", "phantom"]
 
 

@@ -80,6 +80,13 @@ def test_training_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Path("report/index.html").is_file()
 
 
+def test_speed_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in commands("docs/speed.md"):
+        done(*words, "--quick", "--device", "cpu", "--sections", "modes")
+    assert Path("bench.json").is_file()
+
+
 def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On small stores that stand in for the real ones; a row of each is enough."""
     monkeypatch.chdir(tmp_path)

@@ -32,18 +32,20 @@ def bench(
     from inbounds.experiments.experiment import TIMING, paper
     from inbounds.reports.bench import section_lines, timing_lines
     from inbounds.reports.tables import plain_table
-    from inbounds.training.bench import CPU, GPU, QUICK, Bench, found_device
+    from inbounds.training.bench import QUICK, Bench, Scale, found_device
     from inbounds.writing import write_json
 
     where = found_device(device)
-    scale = QUICK if quick else GPU if where == "cuda" else CPU
     changes: dict[str, Any] = {"rounds": rounds, "patients": patients, "compiles": compiled}
-    scale = replace(scale, **{name: value for name, value in changes.items() if value is not None})
+    scale = replace(
+        QUICK if quick else Scale(), **{name: value for name, value in changes.items() if value is not None}
+    )
     with tempfile.TemporaryDirectory() as folder:
         made = Bench(Path(folder), where, scale, capture=capture, both=compiled is True and where == "cpu")
         content = {**made.about(), "rows": []}
         versions = ", ".join(f"{name} {number}" for name, number in content["versions"].items())
-        typer.echo(f"ENet, {scale.side}x{scale.side}, {made.mode}; {content['device']}; {versions}")
+        network = content["settings"]["network"]["name"]
+        typer.echo(f"{network}, {scale.side}x{scale.side}, {made.mode}; {content['device']}; {versions}")
         for rows in made.sections([name.strip() for name in sections.split(",") if name.strip()]):
             content["rows"] += rows
             if json_file is not None:

@@ -72,6 +72,7 @@ class Experiment(Model):
     settings: dict[str, Any]
     rows: dict[str, Row]
     curves: tuple[Panel, ...] = ()
+    sizes: dict[str, str] = Field(default_factory=dict)
     levels: Levels | None = None
     pictures: dict[str, str] = Field(default_factory=dict)
 

@@ -14,11 +14,16 @@ from typing import Any
 from inbounds.errors import BadInput
 from inbounds.experiments.experiment import NAMES, TIMING, experiment, nearest, paper, presets, steps
 from inbounds.experiments.results import Collected, Protocol, busy, read_all, write_table
-from inbounds.reports.figures import Curve, Level, draw_curves, draw_levels
+from inbounds.reports.figures import Curve, Level, draw_curves, draw_levels, draw_sizes
 from inbounds.writing import file_aside
 
 MARKED = re.compile(r"(<!-- results:([a-z-]+)(?::([a-z-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 TIMES = "times"
+ALTS = {
+    "curves": "DSC per volume by epoch",
+    "sizes": "predicted over true size by epoch",
+    "levels": "DSC per volume beside the paper's",
+}
 SHOWN: tuple[tuple[Protocol, str], ...] = (("best", "volume"), ("best", "slice"), ("last", "volume"), ("last", "slice"))
 
 
@@ -111,6 +116,8 @@ def figures(name: str, preset: str, found: Sequence[Collected]) -> dict[str, Any
     shown: dict[str, Any] = {}
     if any(some for _, some in panels):
         shown["curves"] = (panels,)
+    if ratios := sizes(name, preset, found):
+        shown["sizes"] = (ratios,)
     if told is not None and any(not math.isnan(mean) for line in lines for mean, _ in line.ours):
         shown["levels"] = (told.across, _places(name), lines)
     return shown
@@ -118,7 +125,7 @@ def figures(name: str, preset: str, found: Sequence[Collected]) -> dict[str, Any
 
 def draw(folder: Path, name: str, preset: str, found: Sequence[Collected]) -> list[Path]:
     """The figures of an experiment as SVG and PNG files."""
-    ways: dict[str, Callable[..., list[Path]]] = {"curves": draw_curves, "levels": draw_levels}
+    ways: dict[str, Callable[..., list[Path]]] = {"curves": draw_curves, "sizes": draw_sizes, "levels": draw_levels}
     shown = figures(name, preset, found)
     return [file for stem, content in shown.items() for file in ways[stem](folder / stem, *content)]
 
@@ -132,8 +139,19 @@ def curves(name: str, preset: str, found: Sequence[Collected]) -> list[tuple[str
     return panels
 
 
-def _points(run: Collected) -> tuple[tuple[float, float], ...]:
-    return tuple(zip(run.curves["epoch"], run.curves["dsc_volume"], strict=True))
+def sizes(name: str, preset: str, found: Sequence[Collected]) -> list[tuple[str, Curve, Curve]]:
+    """What the figure of sizes shows: by row the size of the mask and that of the probabilities, over the true size."""
+    by_row = rows_of(name, preset, found)
+
+    def curve(row: str, kind: str) -> Curve:
+        return Curve(kind, tuple(_points(run, f"{kind}_size_over_true") for run in by_row[row]))
+
+    rows = experiment(name).sizes
+    return [(label, curve(row, "hard"), curve(row, "soft")) for row, label in rows.items() if by_row[row]]
+
+
+def _points(run: Collected, metric: str = "dsc_volume") -> tuple[tuple[float, float], ...]:
+    return tuple(zip(run.curves["epoch"], run.curves[metric], strict=True))
 
 
 def levels(name: str, preset: str, found: Sequence[Collected]) -> list[Level]:
@@ -254,7 +272,7 @@ def _wanted(name: str, preset: str | None, found: Sequence[Collected]) -> list[s
 
 def _shown(page: Path, root: Path, name: str, preset: str, found: Sequence[Collected]) -> str:
     text = table(name, preset, found)
-    for stem, alt in (("curves", "DSC per volume by epoch"), ("levels", "DSC per volume beside the paper's")):
+    for stem, alt in ALTS.items():
         file = root / name / preset / f"{stem}.svg"
         if file.is_file():
             text += f"\n![{experiment(name).title}: {alt}]({Path(os.path.relpath(file, page.parent)).as_posix()})\n"

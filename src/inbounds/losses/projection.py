@@ -110,7 +110,8 @@ class Exact:
     The size of a class falls steadily in its multiplier. The root is enclosed by looking at many points at once, then
     met by Newton steps, which need no safeguard there: over a distance `e` the slope changes by a factor of at most
     `exp(e)`, so that a step leaves an error of about `e^2 / 2`. Several classes are solved in turn, then together, by
-    Newton steps that the same property keeps from overshooting. An image that keeps to its bounds stays as it is.
+    Newton steps that the same property keeps from overshooting; where a network is certain beyond what float32 tells
+    (logits of 80 apart), those may be too few. An image that keeps to its bounds stays as it is.
 
     Example:
         >>> half = torch.zeros(1, 2, 2, 2)  # 2 of 4 pixels, where 1 is allowed

@@ -97,6 +97,20 @@ def draw_curves(stem: Path, panels: Sequence[tuple[str, Sequence[Curve]]]) -> li
     return written(stem)
 
 
+def draw_sizes(stem: Path, panels: Sequence[tuple[str, Curve, Curve]]) -> list[Path]:
+    """Predicted size over true size by epoch, a panel a row: of the mask, and of the probabilities (dashed)."""
+    with figure(stem, fingerprint((panels,)), (2.5 * len(panels) + 0.4, 2.9), 1, len(panels), sharey=True) as axes:
+        for axis, colour, (title, hard, soft) in zip(axes[0], COLOURS * 2, panels, strict=False):
+            axis.axhline(1, color=SOFT, linewidth=0.8)
+            for curve, style in ((hard, "-"), (soft, DASHED)):
+                epochs, values = _grid(curve)
+                axis.plot(epochs, np.nanmean(values, axis=0), color=colour, linewidth=1.5, linestyle=style)
+            axis.set(title=title, xlabel="epoch", xlim=(1, max(int(epochs[-1]), 2)), ylim=(0, 3))
+            axis.set_xticks(epochs_shown(max(int(epochs[-1]), 2)))
+        axes[0][0].set_ylabel("predicted over true size")
+    return written(stem)
+
+
 def draw_levels(stem: Path, across: str, levels: Sequence[str], lines: Sequence[Level]) -> list[Path]:
     """Lines over levels: ours with the spread over seeds, the paper's dashed."""
     with figure(stem, fingerprint((across, levels, lines)), (5.6, 3.4)) as axes:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
@@ -22,8 +20,8 @@ from inbounds.datasets.prepare import Plan, prepare
 from inbounds.errors import BadInput
 from inbounds.runs.run import Run
 from inbounds.training.lane import WARM
-from inbounds.training.loop import Data, Progress, Trainer
-from inbounds.training.turns import Epochs, Fleet, Plain, Row, Steps, Way, in_turn, row, warm_up
+from inbounds.training.loop import Data, Trainer
+from inbounds.training.turns import Epochs, Fleet, Plain, Row, Steps, Training, Way, in_turn, row, warm_up
 
 SECTIONS = ("memory", "steps", "modes", "fleet", "epoch", "plain", "growth")
 """In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
@@ -79,6 +77,7 @@ class Scale:
         epochs: Of the run whose memory is watched.
         variants: Which supervisions.
         compiles: Whether to compile, which takes a minute.
+        network: What is trained.
     """
 
     side: int = 256
@@ -90,10 +89,11 @@ class Scale:
     epochs: int = 20
     variants: tuple[str, ...] = tuple(VARIANTS)
     compiles: bool = True
+    network: tuple[str, ...] = ("network.name=enet",)
 
 
-GPU, CPU = Scale(), Scale(rounds=5, seconds=1.0)
-QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), EARLY + 2, ("partial", "penalty_2", "full"), compiles=False)
+TINY = ("network.name=residual_unet", "network.settings={width=4}")
+QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), EARLY + 2, ("partial", "penalty_2", "full"), False, TINY)
 """To see that everything works; its numbers mean nothing."""
 
 
@@ -128,14 +128,15 @@ class Bench:
 
     def about(self) -> dict[str, Any]:
         """What the numbers were found on and with."""
-        told, threads = self.run("partial").about, torch.get_num_threads()
+        run, threads = self.run("partial"), torch.get_num_threads()
+        told, network = run.about, run.settings.network.model_dump()
         name = f"CPU ({told['machine']['processor']}, {threads} threads)"
         load = {"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") else {}
         return {
             "device": torch.cuda.get_device_name() if self.cuda else name,
             "versions": told["versions"] | ({"cuda": torch.version.cuda} if self.cuda else {}),
             "commit": told["commit"],
-            "settings": {"network": "enet", "mode": self.mode, "threads": threads, **load, **asdict(self.scale)},
+            "settings": {**asdict(self.scale), "network": network, "mode": self.mode, "threads": threads, **load},
         }
 
     def sections(self, names: Sequence[str] = ()) -> Iterator[list[Row]]:
@@ -153,22 +154,15 @@ class Bench:
     def run(self, recipe: str, *changes: str, seed: int = 0) -> Run:
         """A new run on the left ventricle."""
         self.runs += 1
-        settings = read_settings(recipe, None, [f"training.device={self.device}", *changes])
+        settings = read_settings(recipe, None, [f"training.device={self.device}", *self.scale.network, *changes])
         annotation = None if recipe == "full" else "disc"
         path = self.folder / f"run-{self.runs}"
         return Run.create(path, settings, self.store, annotation=annotation, classes=["LV"], seed=seed)
 
-    def trainer(
-        self,
-        recipe: str,
-        batch: int,
-        mode: str,
-        *changes: str,
-        seed: int = 0,
-        show: Callable[[Progress], None] = lambda _: None,
-    ) -> Trainer:
+    def trainer(self, recipe: str, batch: int, mode: str, *changes: str, seed: int = 0) -> Trainer:
         """The same, ready to go."""
-        return Trainer(self.run(recipe, f"training.batch={batch}", *MODES[mode], *changes, seed=seed), show, self.data)
+        run = self.run(recipe, f"training.batch={batch}", *MODES[mode], *changes, seed=seed)
+        return Trainer(run, data=self.data)
 
     def measure(self, ways: dict[str, Way], title: str) -> dict[str, list[float]]:
         """Milliseconds per step of each way; new runs are warmed up first."""
@@ -219,18 +213,19 @@ class Bench:
     def epoch(self) -> list[Row]:
         """Whole epochs beside their steps alone: what validation and checkpoints add. Ratios are to the steps."""
         rows = []
-        scale, early = self.scale, EARLY if self.cuda else 0
+        scale, warm = self.scale, EARLY if self.cuda else 0
         batch = scale.batches[0]
         for size in (1, 9) if self.cuda and 9 in scale.fleets else (1,):
-            trainers, times, _ = self._train(size, batch, early + 3)
-            times = times[early * size :]
-            alone = Epochs(trainers)
-            spent = median(in_turn({"": alone}, min(scale.rounds, 3), f"epoch of {size}, steps alone", warm=0)[""])
-            told: dict[str, Any] = {"runs": size, "images": size * len(trainers[0].samples), "steps": alone.steps}
-            told |= {"steps_ms": spent, "outside": 1 - spent / median(times)}
-            rows.append(row("epoch", f"epoch_{size}", batch, times, [spent] * len(times), **told))
-            trainers.clear()
-            del alone
+            whole, alone = (
+                [self.trainer("individual", batch, self.mode, seed=n) for n in range(size)] for _ in range(2)
+            )
+            ways: dict[str, Way] = {"whole": Training(whole), "alone": Epochs(alone)}
+            times = in_turn(ways, min(scale.rounds, 3), f"epoch of {size}", warm=warm)
+            images = size * len(whole[0].samples)
+            found = row("epoch", f"epoch_{size}", batch, times["whole"], times["alone"], runs=size, images=images)
+            rows.append(found | {"outside": 1 - 1 / found["ratio"], "alone": times["alone"]})
+            for some in (ways, whole, alone):
+                some.clear()
             _forget()
         return rows
 
@@ -241,16 +236,19 @@ class Bench:
         for batch in self.scale.batches:
             if self.cuda:
                 torch.cuda.reset_peak_memory_stats()
-            trainers, times, held = self._train(1, batch, self.scale.epochs, *few)
-            told: dict[str, Any] = {
-                "images": len(trainers[0].samples),
-                "epochs": self.scale.epochs,
+            trainer = self.trainer("individual", batch, self.mode, *few)
+            training = Training([trainer])
+            training(EARLY)
+            early = self._held()
+            times = in_turn({"": training}, self.scale.epochs - EARLY, f"memory, batch {batch}", warm=0)[""]
+            told = {
+                "images": len(trainer.samples),
                 "peak_mb": (torch.cuda.max_memory_allocated() if self.cuda else _resident()) / MEGABYTE,
-                "early_mb": held[EARLY] / MEGABYTE,
+                "early_mb": early / MEGABYTE,
                 "late_mb": self._held() / MEGABYTE,
             }
-            rows.append(row("memory", "memory", batch, times[EARLY:], **told))
-            trainers.clear()
+            rows.append(row("memory", "memory", batch, times, None, **told))
+            del trainer, training
             _forget()
         return rows
 
@@ -291,41 +289,6 @@ class Bench:
     def _compiled(self) -> list[str]:
         """The fastest mode, if it is measured."""
         return ["captured+compiled" if self.cuda else "compiled"] if self.scale.compiles else []
-
-    def _train(
-        self, size: int, batch: int, epochs: int, *changes: str
-    ) -> tuple[list[Trainer], list[float], dict[int, float]]:
-        """Train some runs to the end, side by side.
-
-        Returns:
-            The runs; milliseconds from the end of one epoch's steps to the next's, in order; memory held after epochs.
-        """
-        last: dict[int, float] = {}
-        times: list[float] = []
-        held: dict[int, float] = {}
-
-        def shown(number: int) -> Callable[[Progress], None]:
-            def show(progress: Progress) -> None:
-                if progress.step < progress.steps:
-                    return
-                now = time.perf_counter()
-                if number in last:
-                    times.append(1000 * (now - last[number]))
-                last[number] = now
-                held[progress.epoch - 1] = self._held()
-
-            return show
-
-        trainers = [
-            self.trainer(
-                "individual", batch, self.mode, f"training.epochs={epochs}", *changes, seed=seed, show=shown(seed)
-            )
-            for seed in range(size)
-        ]
-        going = [trainer.steps() for trainer in trainers]
-        while going:
-            going = [steps for steps in going if next(steps, self) is None]
-        return trainers, times, held
 
     def _held(self) -> float:
         return torch.cuda.memory_reserved() if self.cuda else _resident()

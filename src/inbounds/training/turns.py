@@ -57,18 +57,6 @@ class Steps:
             lane.pace(self.made)
 
 
-class Epochs:
-    """All steps of a run's epochs, without validation; of several runs, side by side."""
-
-    def __init__(self, trainers: Sequence[Trainer]) -> None:
-        self.fleet = Fleet([Steps(trainer, remainder=True) for trainer in trainers])
-        self.steps = len(self.fleet.runs[0].plan())
-
-    def __call__(self, count: int) -> None:
-        """So many epochs."""
-        self.fleet(count * self.steps)
-
-
 class Fleet:
     """Several runs that take turns, as they do when they are trained side by side."""
 
@@ -80,6 +68,32 @@ class Fleet:
         for done in range(0, count, TURN):
             for run in self.runs:
                 run(min(TURN, count - done))
+
+
+class Epochs:
+    """The steps of whole epochs alone; of several runs, side by side."""
+
+    def __init__(self, trainers: Sequence[Trainer]) -> None:
+        self.fleet = Fleet([Steps(trainer, remainder=True) for trainer in trainers])
+        self.steps = len(self.fleet.runs[0].plan())
+
+    def __call__(self, count: int) -> None:
+        """So many epochs."""
+        self.fleet(count * self.steps)
+
+
+class Training:
+    """Whole epochs as training makes them, with validation and checkpoints; of several runs, side by side."""
+
+    def __init__(self, trainers: Sequence[Trainer]) -> None:
+        self.going = [(trainer, trainer.steps()) for trainer in trainers]
+
+    def __call__(self, count: int) -> None:
+        """So many epochs of each; they must have more of them to go."""
+        goal = self.going[0][0].state.epoch + count
+        while behind := [steps for trainer, steps in self.going if trainer.state.epoch < goal]:
+            for steps in behind:
+                next(steps)
 
 
 class Plain:
