@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from inbounds.cli.shared import open_store
+from inbounds.errors import BadInput
+
 
 def bench(
     json_file: Annotated[
@@ -18,7 +21,16 @@ def bench(
     ] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Tiny, to see that it works.")] = False,
     rounds: Annotated[int | None, typer.Option(min=2, help="How often everything is measured in turn.")] = None,
+    batches: Annotated[str, typer.Option(help="Sizes of batches; 1,8 if not given.")] = "",
+    together: Annotated[
+        str, typer.Option(help="On a GPU: how many runs at once have whole epochs measured; 1,9 if not given.")
+    ] = "",
     patients: Annotated[int | None, typer.Option(min=3, help="Of generated data: how long an epoch is.")] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Measure on this data instead, made by `inbounds prepare`.")
+    ] = None,
+    annotation: Annotated[str, typer.Option(help="Its weak labels.")] = "disc",
+    classes: Annotated[str, typer.Option(help="Its classes to learn, such as LV.")] = "LV",
     compiled: Annotated[
         bool | None,
         typer.Option("--compile/--no-compile", help="On a CPU: all supervisions compiled too. Or never compile."),
@@ -32,21 +44,31 @@ def bench(
     from inbounds.experiments.experiment import TIMING, paper
     from inbounds.reports.bench import section_lines, timing_lines
     from inbounds.reports.tables import plain_table
-    from inbounds.training.bench import QUICK, Bench, Scale, found_device
+    from inbounds.training.bench import QUICK, Bench, Scale, found_device, found_sections
     from inbounds.writing import write_json
 
     where = found_device(device)
+    chosen = found_sections([name.strip() for name in sections.split(",") if name.strip()], where)
     changes: dict[str, Any] = {"rounds": rounds, "patients": patients, "compiles": compiled}
-    scale = replace(
-        QUICK if quick else Scale(), **{name: value for name, value in changes.items() if value is not None}
-    )
+    changes |= {"batches": _numbers(batches, "--batches"), "together": _numbers(together, "--together")}
+    given = {name: value for name, value in changes.items() if value is not None}
+    scale = replace(QUICK if quick else Scale(), **given)
     with tempfile.TemporaryDirectory() as folder:
-        made = Bench(Path(folder), where, scale, capture=capture, both=compiled is True and where == "cpu")
+        made = Bench(
+            Path(folder),
+            where,
+            scale,
+            capture=capture,
+            both=compiled is True and where == "cpu",
+            store=None if store is None else open_store(store),
+            annotation=annotation,
+            classes=[name.strip() for name in classes.split(",")],
+        )
         content = {**made.about(), "rows": []}
         versions = ", ".join(f"{name} {number}" for name, number in content["versions"].items())
         network = content["settings"]["network"]["name"]
         typer.echo(f"{network}, {scale.side}x{scale.side}, {made.mode}; {content['device']}; {versions}")
-        for rows in made.sections([name.strip() for name in sections.split(",") if name.strip()]):
+        for rows in made.sections(chosen):
             content["rows"] += rows
             if json_file is not None:
                 write_json(json_file, content)
@@ -54,3 +76,11 @@ def bench(
                 plain_table(*section_lines(name, rows))
             if rows[0]["section"] == "steps":
                 plain_table("the paper's table of training times", timing_lines([content], paper(TIMING)))
+
+
+def _numbers(text: str, option: str) -> tuple[int, ...] | None:
+    """Whole numbers from 1 as `1,8`; none if none are given."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdigit() and int(part) for part in parts):
+        raise BadInput(f"{option} {text}: give whole numbers from 1 on, such as 1,8")
+    return tuple(int(part) for part in parts) or None

@@ -96,6 +96,8 @@ def _overlap_numbers(
 ) -> dict[tuple[str, str], Tensor]:
     by_slice, by_volume = dice_per_slice(counts), dice_per_volume(counts, samples.scans)
     ratios = [each.sum(dim=0) / counts.true.sum(dim=0).clamp(min=1) for each in sizes]
+    both = counts.intersection.sum(dim=0)
+    precision, recall = (both / part.sum(dim=0) for part in (counts.predicted, counts.true))
     numbers: dict[tuple[str, str], Tensor] = {}
     for k, name in enumerate(classes, start=1):
         numbers |= {
@@ -103,6 +105,9 @@ def _overlap_numbers(
             ("dsc_volume", name): by_volume[:, k].nanmean(),
             ("soft_size_over_true", name): ratios[0][k],
             ("hard_size_over_true", name): ratios[1][k],
+            ("precision", name): precision[k],
+            ("recall", name): recall[k],
         }
-    both = {("dsc_slice", ""): by_slice[:, 1:].nanmean(), ("dsc_volume", ""): by_volume[:, 1:].nanmean()}
-    return numbers | both
+    numbers[("dsc_slice", "")] = by_slice[:, 1:].nanmean()
+    numbers[("dsc_volume", "")] = by_volume[:, 1:].nanmean()
+    return numbers

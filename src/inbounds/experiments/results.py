@@ -21,7 +21,10 @@ from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
 from inbounds.writing import file_aside
 
-KEPT = ("dsc_slice", "dsc_volume", "soft_size_over_true", "hard_size_over_true", "held", "held_soft", "violations")
+KEPT = (
+    *("dsc_slice", "dsc_volume", "soft_size_over_true", "hard_size_over_true", "precision", "recall"),
+    *("held", "held_soft", "violations"),
+)
 """Of each epoch's validation; of training, every loss."""
 
 Protocol = Literal["best", "last"]

@@ -17,6 +17,7 @@ from inbounds.datasets import hearts
 from inbounds.datasets.annotate import simulate
 from inbounds.datasets.fit import Fit
 from inbounds.datasets.prepare import Plan, prepare
+from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
 from inbounds.runs.run import Run
 from inbounds.training.lane import WARM
@@ -74,6 +75,7 @@ class Scale:
         rounds: How often each way has its turn.
         seconds: About how long a turn is.
         fleets: How many runs go side by side.
+        together: How many of them have their whole epochs measured; those of a GPU only.
         epochs: Of the run whose memory is watched.
         variants: Which supervisions.
         compiles: Whether to compile, which takes a minute.
@@ -86,6 +88,7 @@ class Scale:
     rounds: int = 10
     seconds: float = 0.2
     fleets: tuple[int, ...] = (1, 3, 6, 9, 12)
+    together: tuple[int, ...] = (1, 9)
     epochs: int = 20
     variants: tuple[str, ...] = tuple(VARIANTS)
     compiles: bool = True
@@ -93,7 +96,7 @@ class Scale:
 
 
 TINY = ("network.name=residual_unet", "network.settings={width=4}")
-QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), EARLY + 2, ("partial", "penalty_2", "full"), False, TINY)
+QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, ("partial", "penalty_2", "full"), False, TINY)
 """To see that everything works; its numbers mean nothing."""
 
 
@@ -105,6 +108,15 @@ def found_device(name: str) -> str:
     return name if name != "auto" else "cuda" if has else "cpu"
 
 
+def found_sections(names: Sequence[str], device: str) -> list[str]:
+    """Those asked for, or all, as far as the device has them."""
+    unknown = [name for name in names if name not in SECTIONS]
+    if unknown:
+        raise BadInput(f"--sections {unknown[0]}: there are {', '.join(SECTIONS)}")
+    left_out = "growth" if device == "cuda" else "fleet"
+    return [name for name in SECTIONS if name != left_out and (not names or name in names)]
+
+
 class Bench:
     """Measures section by section.
 
@@ -114,14 +126,32 @@ class Bench:
         scale: How much is measured.
         capture: On a GPU, whether runs are captured where nothing else is compared.
         both: On a CPU, whether the steps of all supervisions are measured compiled too.
+        store: Data of one's own, prepared; generated hearts if not given.
+        annotation: The name of its weak labels.
+        classes: Which classes are learnt.
     """
 
-    def __init__(self, folder: Path, device: str, scale: Scale, *, capture: bool = True, both: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        device: str,
+        scale: Scale,
+        *,
+        capture: bool = True,
+        both: bool = False,
+        store: Store | None = None,
+        annotation: str = "disc",
+        classes: Sequence[str] = ("LV",),
+    ) -> None:
         self.folder, self.device, self.scale, self.both = folder, device, scale, both
         self.cuda = device == "cuda"
         words = [word for word, on in (("captured", capture), ("compiled", scale.compiles)) if on and self.cuda]
         self.mode = "+".join(words) or "eager"
         self.data, self.runs = Data(), 0
+        self.annotation, self.classes = annotation, classes
+        if store is not None:
+            self.store = store
+            return
         plan = Plan(hearts.NAME, hearts.CLASSES, (scale.side, scale.side), Fit.pad, "none")
         self.store = prepare(hearts.sources(scale.patients, side=scale.side), folder / "hearts", plan).store
         simulate(self.store, "disc", "disc", [self.store.class_index("LV")])
@@ -130,34 +160,28 @@ class Bench:
         """What the numbers were found on and with."""
         run, threads = self.run("partial"), torch.get_num_threads()
         told, network = run.about, run.settings.network.model_dump()
-        name = f"CPU ({told['machine']['processor']}, {threads} threads)"
+        name = f"CPU ({told['machine']['processor']}, {threads} thread{'s' * (threads > 1)})"
         load = {"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") else {}
         return {
             "device": torch.cuda.get_device_name() if self.cuda else name,
             "versions": told["versions"] | ({"cuda": torch.version.cuda} if self.cuda else {}),
             "commit": told["commit"],
+            "data": self.store.name,
             "settings": {**asdict(self.scale), "network": network, "mode": self.mode, "threads": threads, **load},
         }
 
-    def sections(self, names: Sequence[str] = ()) -> Iterator[list[Row]]:
-        """The rows of each section, as soon as it is finished: all that the device has, or some of them."""
-        unknown = [name for name in names if name not in SECTIONS]
-        if unknown:
-            raise BadInput(f"--sections {unknown[0]}: there are {', '.join(SECTIONS)}")
-        left_out = "growth" if self.cuda else "fleet"
-        wanted = [name for name in SECTIONS if name != left_out and (not names or name in names)]
-        # One process makes more different steps than the compiler accepts by default; the rest would stay as written.
-        with torch._dynamo.config.patch(recompile_limit=1000):
-            for name in wanted:
-                yield getattr(self, name)()
+    def sections(self, names: Sequence[str]) -> Iterator[list[Row]]:
+        """The rows of each section, as soon as it is finished."""
+        for name in names:
+            yield getattr(self, name)()
 
     def run(self, recipe: str, *changes: str, seed: int = 0) -> Run:
-        """A new run on the left ventricle."""
+        """A new run."""
         self.runs += 1
         settings = read_settings(recipe, None, [f"training.device={self.device}", *self.scale.network, *changes])
-        annotation = None if recipe == "full" else "disc"
+        annotation = None if recipe == "full" else self.annotation
         path = self.folder / f"run-{self.runs}"
-        return Run.create(path, settings, self.store, annotation=annotation, classes=["LV"], seed=seed)
+        return Run.create(path, settings, self.store, annotation=annotation, classes=self.classes, seed=seed)
 
     def trainer(self, recipe: str, batch: int, mode: str, *changes: str, seed: int = 0) -> Trainer:
         """The same, ready to go."""
@@ -215,7 +239,7 @@ class Bench:
         rows = []
         scale, warm = self.scale, EARLY if self.cuda else 0
         batch = scale.batches[0]
-        for size in (1, 9) if self.cuda and 9 in scale.fleets else (1,):
+        for size in scale.together if self.cuda else (1,):
             whole, alone = (
                 [self.trainer("individual", batch, self.mode, seed=n) for n in range(size)] for _ in range(2)
             )
