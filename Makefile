@@ -37,10 +37,9 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/inbounds bench
 
-# Every table and figure of README and docs, from the files in results/ and benchmarks/results/.
+# Every table and figure of README and docs, from the files in results/.
 results: $(READY)
 	$(BIN)/python -m inbounds.experiments
-	$(BIN)/python benchmarks/pages.py
 
 clean:
 	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .hypothesis

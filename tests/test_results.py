@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from inbounds.experiments.experiment import TIMING, paper
 from inbounds.experiments.pages import figures, rewrite, table
 from inbounds.experiments.results import read_all
-from inbounds.reports.bench import filled
+from inbounds.reports.bench import growth, read_benches
 from inbounds.reports.figures import fingerprint
 
 ROOT = Path(__file__).parents[1]
@@ -33,12 +33,14 @@ def test_tables_and_figures_are_those_of_the_results(name: str, preset: str) -> 
 
 
 def test_results_hold_no_pictures_of_scans() -> None:
-    known = {"table.md", "results.csv", "curves.svg", "curves.png", "levels.svg", "levels.png"}
+    figures = ("curves", "sizes", "levels", "growth-cpu")
+    known = {"table.md", "results.csv", *(f"{stem}.{kind}" for stem in figures for kind in ("svg", "png"))}
     others = [file for file in (ROOT / "results").rglob("*") if file.is_file() and file.name not in known]
     assert all(file.suffix == ".json" for file in others)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_show_what_was_measured(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert text == filled(text, ROOT / "benchmarks" / "results", paper(TIMING)), "run `make results`"
+@pytest.mark.parametrize(("name", "bench"), read_benches(ROOT / "results" / "bench").items(), ids=str)
+def test_growth_is_drawn_from_the_benchmark(name: str, bench: dict[str, Any]) -> None:
+    file = ROOT / "results" / "bench" / f"growth-{name}.svg"
+    assert file.is_file() == bool(growth(bench)[0])
+    assert not file.is_file() or fingerprint(growth(bench)) in file.read_text(encoding="utf-8"), "run `make results`"

@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from archives import done, refused
-from inbounds.reports.bench import filled
+from inbounds.reports.bench import filled, read_benches
 from inbounds.training.bench import QUICK, VARIANTS, Bench
 from inbounds.training.turns import in_turn, row
 
@@ -61,7 +61,9 @@ def test_the_whole_benchmark(tmp_path: Path) -> None:
     assert all_ == 4 * few
 
     page = filled(
-        "<!-- bench:here/steps/full/1/ratio --><!-- end --> <!-- bench:timing --><!-- end -->", tmp_path, PAPER
+        "<!-- bench:here/steps/full/1/ratio --><!-- end --> <!-- bench:timing --><!-- end -->",
+        read_benches(tmp_path),
+        PAPER,
     )
     assert f"-->{some('steps')['full', 1]['ratio']:.3f}<!--" in page
     ours = some("steps")["penalty_2", 1]
@@ -96,7 +98,7 @@ def test_row() -> None:
 
 def test_a_page_without_benchmarks(tmp_path: Path) -> None:
     page = "<!-- bench:gpu/modes/eager/1 -->?<!-- end --> <!-- bench:gpu/fleet -->?<!-- end -->"
-    assert filled(page, tmp_path, PAPER) == (
+    assert filled(page, read_benches(tmp_path), PAPER) == (
         "<!-- bench:gpu/modes/eager/1 -->not measured<!-- end --> "
         "<!-- bench:gpu/fleet -->\n\nNot measured yet.\n\n<!-- end -->"
     )

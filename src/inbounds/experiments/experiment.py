@@ -84,13 +84,6 @@ class Preset(Model):
     settings: dict[str, Any]
 
 
-class Step(Model):
-    """One row of the table of training times, and the names that a benchmark may give it."""
-
-    label: str
-    names: tuple[str, ...]
-
-
 @cache
 def experiment(name: str) -> Experiment:
     """An experiment by its name."""
@@ -103,12 +96,6 @@ def experiment(name: str) -> Experiment:
 def presets() -> dict[str, Preset]:
     """All presets by name."""
     return {name: Preset.model_validate(content) for name, content in _toml("presets.toml").items()}
-
-
-@cache
-def steps() -> dict[str, Step]:
-    """The rows of the table of training times."""
-    return {name: Step.model_validate(content) for name, content in _toml("timing.toml")["rows"].items()}
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -12,13 +11,15 @@ from statistics import fmean, stdev
 from typing import Any
 
 from inbounds.errors import BadInput
-from inbounds.experiments.experiment import NAMES, TIMING, experiment, nearest, paper, presets, steps
+from inbounds.experiments.experiment import NAMES, TIMING, experiment, nearest, paper, presets
 from inbounds.experiments.results import Collected, Protocol, busy, read_all, write_table
+from inbounds.reports.bench import draw_growth, filled, markdown, read_benches, timing_lines
 from inbounds.reports.figures import Curve, Level, draw_curves, draw_levels, draw_sizes
 from inbounds.writing import file_aside
 
 MARKED = re.compile(r"(<!-- results:([a-z-]+)(?::([a-z-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 TIMES = "times"
+BENCH = "bench"
 ALTS = {
     "curves": "DSC per volume by epoch",
     "sizes": "predicted over true size by epoch",
@@ -48,15 +49,14 @@ def presets_of(name: str, found: Sequence[Collected]) -> list[str]:
 def table(name: str, preset: str, found: Sequence[Collected]) -> str:
     """The paper's table with ours beside it, in Markdown."""
     told, theirs = experiment(name), paper(name)
-    head = [*told.columns, "paper", *(f"{protocol} epoch, per {what}" for protocol, what in SHOWN), "runs"]
-    lines = [head, ["---"] * len(head)]
+    lines = [[*told.columns, "paper", *(f"{protocol} epoch, per {what}" for protocol, what in SHOWN), "runs"]]
     by_row = rows_of(name, preset, found)
     for row, runs in by_row.items():
         figure = theirs.get(row)
         ours = [_mean([run.value(f"dsc_{what}", protocol) for run in runs]) for protocol, what in SHOWN]
         lines.append([*told.rows[row].cells, "n/a" if figure is None else f"{figure:.3f}", *ours, _count(runs)])
     notes = _notes(preset, by_row)
-    return _markdown(lines) + "".join(f"\n{note}\n" for note in notes)
+    return markdown(lines) + "\n" + "".join(f"\n{note}\n" for note in notes)
 
 
 def _mean(values: Sequence[float]) -> str:
@@ -104,10 +104,6 @@ def _data(run: Collected) -> str:
     checksum = data.get("checksums", {}).get("images.npy", "")
     fit = (run.about.get("preparation") or {}).get("fit")
     return f"{data.get('name', 'not known')}" + (f" ({fit}, images {checksum[:10]})" if checksum else "")
-
-
-def _markdown(lines: Sequence[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def figures(name: str, preset: str, found: Sequence[Collected]) -> dict[str, Any]:
@@ -174,48 +170,19 @@ def _places(name: str) -> list[str]:
     return list(dict.fromkeys(place for rows in told.lines.values() for place in rows)) if told is not None else []
 
 
-def timing_table(folder: Path) -> str:
-    """The paper's training times with ours beside them, from `*.json` with rows of `name`, `batch` and `ms`."""
-    found = [(file, _bench(file)) for file in sorted(folder.glob("*.json"))]
-    titles = [str(content.get("hardware") or content.get("device") or file.stem) for file, content in found]
-    lines = [["a training step, batch 1", "paper, GTX 1080 Ti", *titles]]
-    lines.append(["---"] * len(lines[0]))
-    times = [{(row["name"], row.get("batch", 1)): float(row["ms"]) for row in content["rows"]} for _, content in found]
-    used = set()
-    for row, step in steps().items():
-        mine = [next(((n, 1) for n in (row, *step.names) if (n, 1) in some), None) for some in times]
-        used |= {key for key in mine if key}
-        ours = [f"{some[key]:.1f} ms" if key else "not run" for key, some in zip(mine, times, strict=True)]
-        lines.append([step.label, f"{paper(TIMING)[row]:.0f} ms", *ours])
-    for key in dict.fromkeys(key for some in times for key in some if key not in used):
-        others = [f"{some[key]:.1f} ms" if key in some else "not run" for some in times]
-        lines.append([f"{key[0]}, batch {key[1]}", "n/a", *others])
-    return _markdown(lines) + ("" if found else "\nNot measured yet.\n")
-
-
 def write_timing(folder: Path) -> Path:
     """Write the table of training times beside the benchmarks that it is made from."""
-    if not any(folder.glob("*.json")):
+    benches = read_benches(folder)
+    if not benches:
         raise BadInput(f"{folder}: no benchmark in it; put the JSON file that `inbounds bench` writes there")
     with file_aside(folder / "table.md") as part:
-        part.write_text(timing_table(folder), encoding="utf-8")
+        part.write_text(markdown(timing_lines(list(benches.values()), paper(TIMING))) + "\n", encoding="utf-8")
     return folder / "table.md"
-
-
-def _bench(file: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        [(row["name"], float(row["ms"])) for row in content["rows"]]
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise BadInput(
-            f"{file}: not a benchmark ({error!r}); it needs rows with name, batch and ms: measure again, or remove it"
-        ) from None
-    return content
 
 
 def times_table(found: Sequence[Collected]) -> str:
     """How long each experiment took, and where."""
-    lines = [["experiment", "preset", "runs", "time", "on"], ["---"] * 5]
+    lines = [["experiment", "preset", "runs", "time", "on"]]
     for name in NAMES:
         for preset in presets_of(name, found):
             runs = [run for run in found if run.key == (name, preset)]
@@ -223,7 +190,7 @@ def times_table(found: Sequence[Collected]) -> str:
                 seconds = busy(runs)
                 hardware = ", ".join(sorted({run.hardware for run in runs}))
                 lines.append([name, preset, str(len(runs)), _duration(seconds) if seconds else "not known", hardware])
-    return _markdown(lines) if len(lines) > 2 else "Nothing was run yet.\n"
+    return markdown(lines) + "\n" if len(lines) > 1 else "Nothing was run yet.\n"
 
 
 def _duration(seconds: float) -> str:
@@ -246,24 +213,23 @@ def rewrite(page: Path, root: Path, found: Sequence[Collected]) -> str:
 
     Args:
         page: A Markdown file. Marks name an experiment, all presets of which are shown, or `experiment:preset`;
-            `timing` and `times` are tables of their own.
-        root: The folder of results, with tables and figures in `experiment/preset`.
+            `times` is a table of its own. Marks of benchmarks are those of `inbounds.reports.bench.filled`.
+        root: The folder of results, with tables and figures in `experiment/preset`; benchmarks are in `bench`.
         found: What is in it.
     """
 
     def between(mark: re.Match[str]) -> str:
         start, name, preset, end = mark.groups()
-        if name == TIMING:
-            body = timing_table(root / TIMING)
-        elif name == TIMES:
+        if name == TIMES:
             body = times_table(found)
         elif name in NAMES:
             body = "\n".join(_shown(page, root, name, each, found) for each in _wanted(name, preset, found))
         else:
-            raise BadInput(f"{page}: no results {name!r}; {nearest(name, (*NAMES, TIMING, TIMES))}")
+            raise BadInput(f"{page}: no results {name!r}; {nearest(name, (*NAMES, TIMES))}")
         return f"{start}\n{body}\n{end}"
 
-    return MARKED.sub(between, page.read_text(encoding="utf-8"))
+    text = MARKED.sub(between, page.read_text(encoding="utf-8"))
+    return filled(text, read_benches(root / BENCH), paper(TIMING))
 
 
 def _wanted(name: str, preset: str | None, found: Sequence[Collected]) -> list[str]:
@@ -286,6 +252,8 @@ def rebuild(root: Path, pages: Iterable[Path]) -> list[Path]:
     for name in NAMES:
         for preset in presets_of(name, found):
             written += write_results(root / name / preset, name, preset, found)
+    benches = read_benches(root / BENCH)
+    written += [file for name, bench in benches.items() for file in draw_growth(root / BENCH / f"growth-{name}", bench)]
     for page in pages:
         text = rewrite(page, root, found)
         if text != page.read_text(encoding="utf-8"):

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from inbounds.errors import BadInput
+from inbounds.reports.figures import COLOURS, DASHED, SOFT, figure, fingerprint, written
 
 Lines = list[list[str]]
+Points = list[tuple[int, float]]
 MARKED = re.compile(r"(<!-- bench:([\w+/-]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
 
 TITLES = {
@@ -74,7 +76,7 @@ def constraint_lines(benches: Sequence[Mapping[str, Any]]) -> Lines:
     return lines
 
 
-def filled(text: str, folder: Path, paper: Mapping[str, float | None]) -> str:
+def filled(text: str, benches: Mapping[str, Mapping[str, Any]], paper: Mapping[str, float | None]) -> str:
     """A page with everything between `<!-- bench:... -->` and `<!-- end -->` as the benchmarks have it.
 
     Marks are `FILE/SECTION` for a table, `FILE/SECTION/NAME/BATCH` for a time and with `/KEY` for another number; and
@@ -82,10 +84,9 @@ def filled(text: str, folder: Path, paper: Mapping[str, float | None]) -> str:
 
     Args:
         text: Of the page, in Markdown.
-        folder: With the files that `inbounds bench --json` writes.
+        benches: By name what `inbounds bench --json` wrote.
         paper: The paper's times in ms.
     """
-    benches = {file.stem: _read(file) for file in sorted(folder.glob("*.json"))}
 
     def between(mark: re.Match[str]) -> str:
         start, wanted, _, end = mark.groups()
@@ -100,7 +101,7 @@ def filled(text: str, folder: Path, paper: Mapping[str, float | None]) -> str:
             lines = constraint_lines(list(benches.values()))
         else:
             lines = section_lines(parts[0], benches[file]["rows"])[1] if file in benches else []
-        return f"{start}\n\n{_markdown(lines) if len(lines) > 1 else 'Not measured yet.'}\n\n{end}"
+        return f"{start}\n\n{markdown(lines) if len(lines) > 1 else 'Not measured yet.'}\n\n{end}"
 
     return MARKED.sub(between, text)
 
@@ -124,9 +125,15 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 100 or isinstance(value, int) else f"{value:.2f}"
 
 
-def _markdown(lines: Lines) -> str:
+def markdown(lines: Lines) -> str:
+    """A table whose first line is the head."""
     head, *others = ("| " + " | ".join(line) + " |" for line in lines)
     return "\n".join([head, "|" + "---|" * len(lines[0]), *others])
+
+
+def read_benches(folder: Path) -> dict[str, dict[str, Any]]:
+    """By name, the files that `inbounds bench --json` wrote into a folder."""
+    return {file.stem: _read(file) for file in sorted(folder.glob("*.json"))}
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -136,3 +143,29 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise BadInput(f"{file}: not a benchmark ({error!r}); measure again with `inbounds bench`") from None
     return content
+
+
+def growth(bench: Mapping[str, Any]) -> tuple[Points, Points]:
+    """Seconds of an epoch's steps by images, at the largest batch; and ms per image by batch, for the same images."""
+    rows = [row for row in bench["rows"] if row["section"] == "growth"]
+    largest = max((row["batch"] for row in rows), default=0)
+    images = sorted((row["images"], row["ms"] / 1000) for row in rows if row["batch"] == largest)
+    middle = images[len(images) // 2][0] if images else 0
+    return images, sorted((row["batch"], row["ms_per_image"]) for row in rows if row["images"] == middle)
+
+
+def draw_growth(stem: Path, bench: Mapping[str, Any]) -> list[Path]:
+    """How time grows; dashed, a straight line through the origin and the longest epoch. Nothing if not measured."""
+    images, batches = growth(bench)
+    if not images:
+        return []
+    with figure(stem, fingerprint((images, batches)), (7.2, 2.8), 1, 2) as axes:
+        left, right = axes[0]
+        most, longest = images[-1]
+        left.plot([0, most], [0, longest], color=SOFT, linewidth=1.1, linestyle=DASHED)
+        left.plot(*zip(*images, strict=True), color=COLOURS[0], marker="o")
+        left.set(title="Steps of an epoch", xlabel="images", ylabel="seconds", xlim=(0, None), ylim=(0, None))
+        right.plot(*zip(*batches, strict=True), color=COLOURS[1], marker="o")
+        right.set(title="An image, by batch", xlabel="images a batch", ylabel="ms", ylim=(0, None))
+        right.set_xticks([size for size, _ in batches])
+    return written(stem)

@@ -294,7 +294,7 @@ class Bench:
     def growth(self) -> list[Row]:
         """The steps of an epoch over more images and in larger batches."""
         scans = sum(record.split == "train" for record in self.store.records)
-        largest, rounds = self.scale.batches[-1], min(self.scale.rounds, 3)
+        largest, rounds = self.scale.batches[-1], min(self.scale.rounds, 5)
         sizes = [2**power for power in range(largest.bit_length())]
         trainers = {
             f"{count} {batch}": self.trainer(
