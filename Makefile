@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(READY)
-	$(BIN)/python examples/demo.py --out out/demo.png
+	$(BIN)/python examples/demo.py --out out/demo
 
 # Shapes written in signatures are checked while the tests run; tests marked `plain` run without that hook.
 test: $(READY)

@@ -54,6 +54,39 @@ def test_on_a_cpu_a_lane_changes_nothing() -> None:
     assert calls == [5] * 4
 
 
+class Mark:
+    """Stands for an event on a GPU: it is past after it was asked a few times."""
+
+    def __init__(self, asked: int) -> None:
+        self.left = asked
+
+    def query(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+    def synchronize(self) -> None:
+        self.left = 0
+
+
+def test_a_run_waits_for_its_device_and_only_then(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host stops giving work to a device that is behind, says so, and ends with the same network."""
+    quick, slow = (start(tmp_path / name, store, "tags", "training.epochs=2", "training.batch=1") for name in "ab")
+    assert not any(Trainer(quick).steps())
+    trainer = Trainer(slow)
+    monkeypatch.setattr(trainer.lane, "mark", lambda: trainer.lane.marks.append(Mark(30)))
+    told = list(trainer.steps())
+    assert any(told)
+    assert not trainer.lane.marks
+    assert (quick.path / "metrics.csv").read_text() == (slow.path / "metrics.csv").read_text()
+    waiting = Lane(torch.device("cpu"), seed=0)
+    waiting.marks += [Mark(0), Mark(9), Mark(9)]
+    assert waiting.ahead() == 2
+    waiting.wait()
+    assert waiting.ahead() == 1
+
+
 @pytest.mark.slow
 def test_compiled_gives_the_same_losses(tmp_path: Path, store: Store) -> None:
     # Without dropout, whose random numbers a compiler may draw in another order.

@@ -188,7 +188,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, store: Store) ->
 
     def fill(rows):
         if trainer.state.epoch == 2:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8000, resource.RLIM_INFINITY))
         return saved(rows)
 
     trainer._judge = fill  # type: ignore[method-assign]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -40,6 +41,9 @@ for _command in (
 
 def run() -> None:
     """The program: what a user got wrong is told in one line, with exit code 2."""
+    # What libraries have to say to those who call them helps nobody at a terminal.
+    for kind in (FutureWarning, DeprecationWarning):
+        warnings.filterwarnings("ignore", category=kind, module=r"(monai|torch)\b")
     try:
         app(prog_name="inbounds")
     except BadInput as error:

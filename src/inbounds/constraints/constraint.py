@@ -18,7 +18,7 @@ from inbounds.constraints.interval import Interval
 from inbounds.constraints.penalties import Penalty, quadratic
 from inbounds.regions import Scans, Statistic
 from inbounds.regions.scans import total
-from inbounds.regions.statistic import check_probs
+from inbounds.regions.statistic import check_probs, most_probable
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Constraint:
         if hard:
             check_probs(probs)
             order = torch.arange(probs.shape[1], device=probs.device).reshape(-1, *(1,) * (probs.ndim - 2))
-            probs = (probs.argmax(dim=1, keepdim=True) == order).to(probs.dtype)
+            probs = (most_probable(probs)[:, None] == order).to(probs.dtype)
         below, above = self._sides(probs, image, annotation)
         return torch.maximum(below, above)
 

@@ -22,6 +22,7 @@ from inbounds.evaluation.surface import surface_distances
 from inbounds.evaluation.table import Row, summarise, write_rows
 from inbounds.evaluation.validate import predict
 from inbounds.regions import Scans
+from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
@@ -102,7 +103,7 @@ def predict_slices(
     if not positions:
         return {}
     images = torch.from_numpy(run.opened_store().images[list(positions)]).to(device)
-    masks = predict(load_network(run, model or run.default_model, device), as_float(images)).argmax(dim=1)
+    masks = most_probable(predict(load_network(run, model or run.default_model, device), as_float(images)))
     return dict(zip(positions, masks.to(torch.uint8).cpu().numpy(), strict=True))
 
 
@@ -125,7 +126,7 @@ def _scan(
     rows = _held(supervision, probs, batch, record)
     if not record.truth:
         return rows
-    mask = probs.argmax(dim=1).cpu()
+    mask = most_probable(probs).cpu()
     positions = samples.slices_of(scan)
     real = truth[positions.start : positions.stop]
     counts = overlap(mask, real, probs.shape[1])

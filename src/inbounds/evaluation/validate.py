@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from inbounds.datasets.batches import Group, Samples
 from inbounds.evaluation.overlap import Overlap, dice_per_slice, dice_per_volume, overlap
 from inbounds.regions import size
+from inbounds.regions.statistic import most_probable
 from inbounds.supervision import Supervision
 
 CHUNK = 32
@@ -65,7 +66,7 @@ def validate(
     for group in samples.groups(CHUNK) if groups is None else groups:
         batch = samples.whole(group)
         probs = predict(network, batch.image)
-        mask = probs.argmax(dim=1)
+        mask = most_probable(probs)
         for constraint in supervision.constraints:
             soft, hard = (
                 (constraint.violation(probs, batch.image, batch.annotation, hard=hard) <= 0).flatten(1).all(dim=1)

@@ -18,6 +18,7 @@ from inbounds.errors import BadInput
 from inbounds.evaluation.validate import CHUNK
 from inbounds.evaluation.validate import predict as probabilities_of
 from inbounds.inference.prediction import Prediction, regions
+from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 
@@ -135,7 +136,7 @@ class Predictor:
                     f"{name}: the network {self.model!r} of {self.run.path} gives numbers that are not finite; choose "
                     "another model, or train again"
                 )
-            mask[some] = fit.back(probs.argmax(dim=1).to(torch.uint8).cpu().numpy())
+            mask[some] = fit.back(most_probable(probs).to(torch.uint8).cpu().numpy())
             if kept is not None:
                 for k, plane in enumerate(probs.half().cpu().numpy().swapaxes(0, 1)):
                     kept[k, some] = fit.back(plane, outside=int(k == 0))

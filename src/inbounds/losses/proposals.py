@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Integer, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from inbounds.annotations import UNLABELLED, Annotation
 from inbounds.constraints import Constraint, Interval
 from inbounds.losses.projection import Exact, Projection
 from inbounds.regions import size
+from inbounds.regions.statistic import most_probable
 
 
 @dataclass(frozen=True)
@@ -60,16 +61,7 @@ class Proposals:
         logits = self.project(log_probs, label, Interval(lower, upper, trusted=True), classes, scans)
         known = label != UNLABELLED
         if self.harden:
-            return torch.where(known, label.long(), _largest(logits))
+            return torch.where(known, label.long(), most_probable(logits))
         order = torch.arange(K, device=label.device).reshape(-1, *(1,) * (label.ndim - 1))
         one_hot = (label[:, None] == order).to(logits.dtype)
         return torch.where(known[:, None], one_hot, logits.softmax(dim=1))
-
-
-def _largest(logits: Float[Tensor, "B K *space"]) -> Integer[Tensor, "B *space"]:
-    """The most probable class; on a CPU `argmax` over this axis takes as long as all the rest."""
-    best, found = logits[:, 0], torch.zeros_like(logits[:, 0], dtype=torch.long)
-    for k in range(1, logits.shape[1]):
-        found = torch.where(logits[:, k] > best, k, found)
-        best = torch.maximum(best, logits[:, k])
-    return found

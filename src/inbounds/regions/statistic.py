@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from inbounds.regions.scans import Scans
@@ -22,6 +22,11 @@ Number = Tensor | float
 def wide(dtype: torch.dtype) -> torch.dtype:
     """The type to reduce in: float32, or wider if the input is. Half precision overflows at 65,504."""
     return torch.promote_types(dtype, torch.float32)
+
+
+def most_probable(probs: Float[Tensor, "B K *space"]) -> Int64[Tensor, "B *space"]:
+    """The class of each pixel, the first of several that are equal. On a CPU `argmax` takes ten times as long."""
+    return probs.max(dim=1).indices
 
 
 def check_probs(probs: Tensor) -> None:

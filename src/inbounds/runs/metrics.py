@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,15 +49,17 @@ class Log:
         with writing(self.file), self.file.open("a", encoding="utf-8", newline="") as stream:
             csv.writer(stream, lineterminator="\n").writerows(_cells(row) for row in rows)
         if self.board is not None:
-            for row in rows:
-                name = f"{row.split}/{row.metric}" + (f"/{row.klass}" if row.klass else "")
-                self.board.add_scalar(name, row.value, row.epoch)
-            self.board.flush()
+            with writing(self.file.parent / "tensorboard"):
+                for row in rows:
+                    name = f"{row.split}/{row.metric}" + (f"/{row.klass}" if row.klass else "")
+                    self.board.add_scalar(name, row.value, row.epoch)
+                self.board.flush()
 
     def close(self) -> None:
-        """Finish the curves."""
+        """Finish the curves; what the disk does not take was told of when it was written."""
         if self.board is not None:
-            self.board.close()
+            with suppress(OSError):
+                self.board.close()
 
 
 def _cells(row: Measured) -> tuple[int, str, str, str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -18,6 +19,9 @@ from inbounds.training.loop import Data, NotFinite, Progress, Trainer
 
 Show = Callable[[Path, Progress], None]
 
+PAUSE = 0.0005
+"""Seconds to sleep when all runs wait for the GPU."""
+
 
 def train_all(
     runs: Sequence[Run], *, resume: bool = False, show: Show = lambda _path, _progress: None
@@ -25,8 +29,9 @@ def train_all(
     """Train several runs to their last epoch. One that fails, by a loss that is not finite, ends alone.
 
     On a GPU the runs take turns, a few steps each, on streams of their own: while one waits for the host or for its own
-    last kernel, the others fill the device. Runs on the same data share it. On a CPU each run has a process; so many
-    go at once as there are cores for the threads that each of them uses (`training.threads`).
+    last kernel, the others fill the device, and a slow one does not hold them up. Runs on the same data share it. On a
+    CPU each run has a process; so many go at once as there are cores for the threads that each of them uses
+    (`training.threads`).
 
     Args:
         runs: Made by `Run.create`.
@@ -55,18 +60,21 @@ def _on_gpu(run: Run) -> bool:
 def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
     data = Data()
     failures: dict[Path, str] = {}
-    going: dict[Path, Iterator[None]] = {}
+    going: dict[Path, Iterator[bool]] = {}
     for run in runs:
         going[run.path] = Trainer(run, _told(show, run.path), data).steps(resume=resume)
     while going:
+        all_wait = True
         for path, steps in list(going.items()):
             try:
-                next(steps)
+                all_wait &= next(steps)
             except StopIteration:
                 del going[path]
             except NotFinite as error:
                 failures[path] = str(error)
                 del going[path]
+        if all_wait:
+            time.sleep(PAUSE)
     return failures
 
 

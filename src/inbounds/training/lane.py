@@ -13,8 +13,10 @@ Result = TypeVar("Result")
 WARM = 2
 """How often a function runs as it is written before it is captured: libraries choose and prepare their kernels."""
 
-AHEAD = 32
-"""How many steps the host may be ahead of the GPU, so that a stop is noticed and what is shown is recent."""
+MARK = 8
+"""After so many steps there is a mark."""
+AHEAD = 4
+"""How many marks the host may be ahead of the GPU, so that a stop is noticed and what is shown is recent."""
 
 
 class Lane:
@@ -59,14 +61,22 @@ class Lane:
         finally:
             default.graphsafe_set_state(before)
 
-    def pace(self, step: int) -> None:
-        """Wait, if the host is too far ahead of the device."""
-        if not self.cuda or step % (AHEAD // 2):
-            return
-        mark = torch.cuda.Event()
-        mark.record(self.stream)
-        self.marks.append(mark)
-        if len(self.marks) > 1:
+    def mark(self) -> None:
+        """Remember this place, to see later whether the device has come past it."""
+        if self.cuda:
+            mark = torch.cuda.Event()
+            mark.record(self.stream)
+            self.marks.append(mark)
+
+    def ahead(self) -> int:
+        """How many marks the device has not come past yet."""
+        while self.marks and self.marks[0].query():
+            self.marks.pop(0)
+        return len(self.marks)
+
+    def wait(self) -> None:
+        """Until the device has come past the next mark."""
+        if self.marks:
             self.marks.pop(0).synchronize()
 
     def ready(self) -> None:

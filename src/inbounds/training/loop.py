@@ -28,12 +28,12 @@ from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
 from inbounds.supervision import Supervision
-from inbounds.training.lane import Lane, Replayed
+from inbounds.training.lane import AHEAD, MARK, Lane, Replayed
 from inbounds.training.step import Step
 
-COMPILE_FROM = {"cuda": 100_000, "cpu": 20_000}
-"""Slices seen from which compiling pays: it takes about a minute, and saves a millisecond a slice on a GPU, 40 on a
-CPU."""
+COMPILE_FROM = {"cuda": 100_000 * 256**2, "cpu": 20_000 * 256**2}
+"""Pixels seen from which compiling pays. It takes about a minute; ENet on a slice of 256x256 then saves about a
+millisecond on a GPU, and 40 on a CPU."""
 
 TURN = 4
 """How many steps a run makes before another may have its turn."""
@@ -176,7 +176,7 @@ class Trainer:
         training = self.run.settings.training
         part = training.compile
         if part is None:
-            seen = len(self.samples) * training.copies * training.epochs
+            seen = self.samples.labels.numel() * training.copies * training.epochs
             pays = seen >= COMPILE_FROM.get(self.lane.device.type, seen + 1)
             able = self.lane.capture or shutil.which(os.environ.get("CXX", "g++")) is not None
             part = "all" if pays and able else "nothing"
@@ -219,11 +219,15 @@ class Trainer:
             NotFinite: The loss was NaN or infinite; the last good checkpoint is kept.
             BadInput: The disk does not take the checkpoint, which leaves the last one intact.
         """
-        for _ in self.steps(resume=resume):
-            pass
+        for waits in self.steps(resume=resume):
+            if waits:
+                self.lane.wait()
 
-    def steps(self, *, resume: bool = False) -> Iterator[None]:
-        """The same, a few steps at a time: on a GPU they are on their way when this yields, not done."""
+    def steps(self, *, resume: bool = False) -> Iterator[bool]:
+        """The same, a few steps at a time. Yields whether nothing could be done but wait for the GPU.
+
+        On a GPU the steps are on their way, not done; so that others can use the host meanwhile, this never waits.
+        """
         training = self.run.settings.training
         latest = self.run.checkpoint
         if latest is not None and not resume:
@@ -274,7 +278,7 @@ class Trainer:
             return len(self.samples.records)
         return math.ceil(len(self.samples) * training.copies / training.batch)
 
-    def _epoch(self, begun: float, before: int) -> Iterator[None]:
+    def _epoch(self, begun: float, before: int) -> Iterator[bool]:
         self.network.train()
         steps = self._steps()
         told = time.monotonic()
@@ -283,13 +287,25 @@ class Trainer:
         for step in range(1, steps + 1):
             with self.lane.here():
                 self.step()
+                if step % MARK == 0:
+                    self.lane.mark()
                 now = time.monotonic()
-                if step == steps or now - told > 1:
+                if now - told > 1 and step < steps:
                     told = now
-                    self._tell(begun, before, final=step == steps)
-            self.lane.pace(step)
+                    self._tell(begun, before, final=False)
             if step % TURN == 0:
-                yield
+                yield False
+                while self.lane.ahead() > AHEAD:
+                    yield True
+        yield from self._drained()
+        with self.lane.here():
+            self._tell(begun, before, final=True)
+
+    def _drained(self) -> Iterator[bool]:
+        """Go on when the device has done all that it was given."""
+        self.lane.mark()
+        while self.lane.ahead():
+            yield True
 
     def _tell(self, begun: float, before: int, *, final: bool) -> None:
         """Look at the latch, and show where the run stands; but for the end of an epoch, as of the time before."""
@@ -321,7 +337,7 @@ class Trainer:
             f"nothing was updated since. The checkpoint after epoch {epoch - 1} is kept; a lower rate or weight helps"
         )
 
-    def _rows(self) -> Generator[None, None, list[Measured]]:
+    def _rows(self) -> Generator[bool, None, list[Measured]]:
         """What the epoch that just ended gave, and what validation finds."""
         self.state.epoch = number = self.state.epoch + 1
         if number == 1 and self.judged is not self.network:
@@ -333,7 +349,7 @@ class Trainer:
         if self.validated is not None:
             with self.lane.here():
                 found = self.validated()
-            yield  # other runs may use the host while the GPU looks at this one's slices
+            yield from self._drained()
             with self.lane.here():
                 values = found.values.tolist()
             for (metric, klass), value in zip(found.names, values, strict=True):

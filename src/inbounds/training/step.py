@@ -80,6 +80,8 @@ class Step:
         if self.lane.cuda:
             order = order.pin_memory()
         if len(self.positions) != len(order):
+            if self.replayed.graphs:
+                raise RuntimeError("an epoch cannot change its length: captured graphs read where its order lies")
             self.positions = torch.empty_like(order, device=self.lane.device)
         self.positions.copy_(order, non_blocking=True)
         for counter in (self.taken, self.count, self.sums):

@@ -16,7 +16,7 @@ from inbounds.datasets.batches import Samples, as_float, by_slice
 from inbounds.progress import bar
 from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
-from inbounds.training.lane import WARM
+from inbounds.training.lane import AHEAD, MARK, WARM
 from inbounds.training.loop import TURN, Trainer
 
 Row = dict[str, Any]
@@ -54,7 +54,10 @@ class Steps:
                     step.begin(self.plan())
                 step()
             self.made += 1
-            lane.pace(self.made)
+            if self.made % MARK == 0:
+                lane.mark()
+            while lane.ahead() > AHEAD:
+                lane.wait()
 
 
 class Fleet:
