@@ -28,7 +28,8 @@ def by_brightness(channels: int, classes: int) -> nn.Module:
 def keep(run: Run, network: nn.Module, *models: str) -> Run:
     """Save a network as if an epoch had ended with it."""
     optimiser = torch.optim.Adam(network.parameters())
-    checkpoint.save(run.path, checkpoint.State(epoch=1), network, optimiser, dict.fromkeys(models or ("best",), True))
+    taken = checkpoint.take(checkpoint.State(epoch=1), network, optimiser)
+    checkpoint.write(run.path, taken, dict.fromkeys(models or ("best",), True))
     return run
 
 

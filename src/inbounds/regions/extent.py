@@ -55,5 +55,5 @@ def size(
         tensor([8., 8.])
     """
     space = tuple(range(2, probs.ndim))
-    sizes = probs.sum(dim=space, dtype=wide(probs.dtype)).unsqueeze(-1) * _pixel(probs, spacing)
-    return total(sizes, scans)
+    sizes = probs.sum(dim=space, dtype=wide(probs.dtype)).unsqueeze(-1)
+    return total(sizes if spacing is None else sizes * _pixel(probs, spacing), scans)
