@@ -37,7 +37,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=int, help="if not as many as in demo.toml")
     chosen = parser.parse_args(words)
     out, seed, begun = chosen.out, chosen.seed, time.monotonic()
-    start_over_if_changed(out, {"patients": chosen.patients, "epochs": chosen.epochs, "settings": CONFIG.read_text()})
+    start_over_if_changed(
+        out, {"patients": chosen.patients, "epochs": chosen.epochs, "settings": CONFIG.read_text(encoding="utf-8")}
+    )
 
     store = out / "hearts"
     config = CONFIG.relative_to(Path.cwd()) if CONFIG.is_relative_to(Path.cwd()) else CONFIG

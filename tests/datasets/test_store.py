@@ -48,9 +48,12 @@ def test_the_description_is_for_people(store: Store) -> None:
         (lambda path: path.write_bytes(b"\xff\xff"), ["dataset.json: damaged"]),
         (lambda path: path.write_text('{"schema": 99}'), ["schema 99", "this version reads 1"]),
         (lambda path: path.write_text('{"schema": 1}'), ["dataset.json: damaged", "name"]),
-        (lambda path: path.write_text(path.read_text().replace("uint8", "uint77")), ["dataset.json: damaged"]),
         (
-            lambda path: path.write_text(path.read_text().replace("uint8", "float16")),
+            lambda path: path.write_text(path.read_text(encoding="utf-8").replace("uint8", "uint77")),
+            ["dataset.json: damaged"],
+        ),
+        (
+            lambda path: path.write_text(path.read_text(encoding="utf-8").replace("uint8", "float16")),
             ["images.npy", "float16", "again"],
         ),
         (lambda path: path.with_name("images.npy").write_bytes(b"x"), ["images.npy: cannot be read", "again"]),
@@ -124,7 +127,7 @@ class TestAside:
         with aside(tmp_path / "new" / "store") as folder:
             (folder / "x").write_text("1")
             assert not (tmp_path / "new" / "store").exists()
-        assert (tmp_path / "new" / "store" / "x").read_text() == "1"
+        assert (tmp_path / "new" / "store" / "x").read_text(encoding="utf-8") == "1"
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, BadInput])
     def test_gone_otherwise(self, tmp_path: Path, error: type[BaseException]) -> None:

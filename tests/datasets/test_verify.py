@@ -39,7 +39,7 @@ def relabel(store: Store, name: str, label: np.ndarray) -> None:
     folder = store.path / "annotations" / name
     with labels_file(folder / "labels.npy") as append:
         append(label)
-    about = json.loads((folder / "annotation.json").read_text())
+    about = json.loads((folder / "annotation.json").read_text(encoding="utf-8"))
     write_json(folder / "annotation.json", about | {"checksums": {"labels.npy": checksum(folder / "labels.npy")}})
 
 
@@ -90,8 +90,8 @@ def change(name: str, content: bytes | None = None) -> Callable[[Store], object]
 def told(before: str, after: str) -> Callable[[Store], object]:
     def act(store: Store) -> None:
         file = store.path / "dataset.json"
-        assert before in file.read_text()
-        file.write_text(file.read_text().replace(before, after, 1))
+        assert before in file.read_text(encoding="utf-8")
+        file.write_text(file.read_text(encoding="utf-8").replace(before, after, 1))
 
     return act
 

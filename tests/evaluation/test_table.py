@@ -36,7 +36,7 @@ def rows(*values: float, metric: str = "dice", klass: str = "LV") -> list[Row]:
 def test_the_table_by_hand(tmp_path) -> None:
     table = [Row("full", 199, "patient1_ED", 4, "LV", "dice", 0.5), Row("full", 199, "a,b", "", "RV", "hd95", math.nan)]
     write_rows(tmp_path / "results.csv", table)
-    assert (tmp_path / "results.csv").read_text() == (
+    assert (tmp_path / "results.csv").read_text(encoding="utf-8") == (
         'run,epoch,case,slice,class,metric,value\nfull,199,patient1_ED,4,LV,dice,0.5\nfull,199,"a,b",,RV,hd95,nan\n'
     )
     back = read_rows(tmp_path / "results.csv")

@@ -141,7 +141,7 @@ def test_everything_is_made_from_results_alone(tmp_path: Path) -> None:
     )
     written = rebuild(tmp_path / "results", [page])
     assert page in written
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("<!-- end -->\nafter\n")
     assert "old" not in text
@@ -187,7 +187,7 @@ def test_timing_beside_the_paper(tmp_path: Path) -> None:
         "ratio": 1.0,
     }
     (tmp_path / "bench.json").write_text(json.dumps({"device": "H1", "rows": [step]}))
-    text = write_timing(tmp_path).read_text()
+    text = write_timing(tmp_path).read_text(encoding="utf-8")
     assert "| partial cross-entropy | 112 | 1.000 | 4.25 | 1.000 |" in text
     assert "H1 (ms)" in text
     (tmp_path / "other.json").write_text('{"rows": [{"name": "full"}]}')

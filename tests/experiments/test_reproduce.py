@@ -59,11 +59,11 @@ def test_rows_seeds_resume_and_rebuild(store: Path, tmp_path: Path) -> None:
     assert sorted(str(p.parent.relative_to(out / "runs")) for p in out.glob("runs/*/*/run.json")) == [
         *("common/seed-0", "common/seed-1", "full/seed-0", "full/seed-1")
     ]
-    text = (out / "results" / "table.md").read_text()
+    text = (out / "results" / "table.md").read_text(encoding="utf-8")
     assert "| every pixel | cross-entropy | 0.887 | 0." in text
     assert "Common bounds fitted on phantom001: size from " in text
     assert "| individual bounds | direct penalty | 0.871 |  |  |  |  | not run |" in text
-    kept = json.loads((out / "results" / "common" / "seed-1.json").read_text())
+    kept = json.loads((out / "results" / "common" / "seed-1.json").read_text(encoding="utf-8"))
     assert (kept["row"], kept["seed"], kept["preset"], kept["changes"]) == ("common", 1, "paper", SMALL)
     assert kept["data"]["checksums"] == Store(store).checksums
     assert {"commit", "hardware", "seconds", "settings", "versions"} <= set(kept)
@@ -80,12 +80,14 @@ def test_rows_seeds_resume_and_rebuild(store: Path, tmp_path: Path) -> None:
     )
     done(*words(store, out, "--rows", "full,individual", "--resume"))
     assert {p: p.stat().st_mtime_ns for p in before} == before
-    assert "| individual bounds | direct penalty | 0.871 | 0." in (out / "results" / "table.md").read_text()
+    assert "| individual bounds | direct penalty | 0.871 | 0." in (out / "results" / "table.md").read_text(
+        encoding="utf-8"
+    )
     shutil.rmtree(out / "runs")
-    text = (out / "results" / "table.md").read_text()
+    text = (out / "results" / "table.md").read_text(encoding="utf-8")
     (out / "results" / "table.md").unlink()
     done("reproduce", "left-ventricle", "--out", out)
-    assert (out / "results" / "table.md").read_text() == text
+    assert (out / "results" / "table.md").read_text(encoding="utf-8") == text
 
 
 def test_stopped_in_the_middle_it_goes_on(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,10 +102,12 @@ def test_stopped_in_the_middle_it_goes_on(store: Path, tmp_path: Path, monkeypat
     assert ended.code == 130
     assert "--resume" in ended.err
     done("reproduce", "left-ventricle", "--out", out)
-    assert "| volume bounds | direct penalty | 0.858 |  |  |  |  | not run |" in (out / "results/table.md").read_text()
+    assert "| volume bounds | direct penalty | 0.858 |  |  |  |  | not run |" in (out / "results/table.md").read_text(
+        encoding="utf-8"
+    )
     monkeypatch.setattr(module, "train_all", whole)
     done(*words(store, out, "--rows", "partial,volume", "--resume"))
-    assert "| volume bounds | direct penalty | 0.858 | 0." in (out / "results/table.md").read_text()
+    assert "| volume bounds | direct penalty | 0.858 | 0." in (out / "results/table.md").read_text(encoding="utf-8")
 
 
 def test_what_fails_is_told_and_the_others_are_kept(
@@ -140,7 +144,7 @@ def test_spine_and_bounds(tmp_path: Path, name: str) -> None:
     store = make_store(tmp_path / "spine", scans, classes=("background", "vertebra"))
     rows = {"spine": "partial_foreground,individual_upper,full", "bounds": "80_1100,0_5000"}[name]
     done(*words(store.path, tmp_path / "out", "--rows", rows, name=name))
-    text = (tmp_path / "out" / "results" / "table.md").read_text()
+    text = (tmp_path / "out" / "results" / "table.md").read_text(encoding="utf-8")
     assert text.count("not run") == len(module.experiment(name).rows) - len(rows.split(","))
     if name == "spine":
         assert Run.open(tmp_path / "out/runs/partial_foreground/seed-0").annotation == "foreground"

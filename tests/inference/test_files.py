@@ -168,7 +168,7 @@ class TestCommand:
         assert [float(first[f"centroid_{axis}"]) for axis in ("slice", "row", "col")] == pytest.approx(centre, abs=1e-4)
         assert [*third.values()] == ["wide", "LV", "0.0", "0", "", "", "", ""]
         assert "a part may be missing" in fourth["note"]
-        about = json.loads((out / "predictions.json").read_text())
+        about = json.loads((out / "predictions.json").read_text(encoding="utf-8"))
         assert about["classes"] == {"0": "background", "1": "LV", "2": "RV"}
         assert about["model"] == "last"
         with np.load(out / "small_probabilities.npz") as kept:

@@ -189,7 +189,7 @@ class TestRefusals:
     @pytest.mark.parametrize("preparation", [{"fit": "as told"}, {"fit": None}, {"shape": 3}, {"shape": []}])
     def test_a_preparation_that_nobody_can_repeat(self, tmp_path: Path, preparation: dict[str, object]) -> None:
         run = made_run(tmp_path / "run")
-        about = json.loads((run.path / "run.json").read_text())
+        about = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
         about["preparation"] |= preparation
         (run.path / "run.json").write_text(json.dumps(about))
         with pytest.raises(BadInput, match=r"run.json: its preparation is .*pad, resize, axial, none only"):

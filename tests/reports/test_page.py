@@ -145,7 +145,9 @@ def test_every_number_of_the_evaluations_is_on_the_page(page: Page, runs: list[R
     shown = dict(page.values)
     for run in runs[:-1]:
         for model in ("best", "last"):
-            summary = json.loads((run.path / "evaluation" / f"validation-{model}" / "summary.json").read_text())
+            summary = json.loads(
+                (run.path / "evaluation" / f"validation-{model}" / "summary.json").read_text(encoding="utf-8")
+            )
             for metric, by_class in summary["metrics"].items():
                 for klass, entry in by_class.items():
                     numbers = [entry[key] for key in ("mean", "std", "median")]
@@ -166,7 +168,9 @@ def test_the_table_of_runs(page: Page, runs: list[Run]) -> None:
     for run, name in zip(runs[:-1], NAMES, strict=False):
         first = run.classes[0]
         best, last = (
-            json.loads((run.path / "evaluation" / f"validation-{model}" / "summary.json").read_text())["metrics"]
+            json.loads((run.path / "evaluation" / f"validation-{model}" / "summary.json").read_text(encoding="utf-8"))[
+                "metrics"
+            ]
             for model in ("best", "last")
         )
         row = next(row for row in page.rows if row and row[0].startswith(name) and len(row) > 8)
@@ -289,7 +293,7 @@ def test_an_evaluation_of_an_earlier_epoch_is_made_anew(runs: list[Run], tmp_pat
     run = Run.open(copy)
     assert unmeasured([run], "validation") == []
     file = copy / "evaluation" / "validation-last" / "summary.json"
-    content = json.loads(file.read_text())
+    content = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps({**content, "epoch": 2}))
     assert unmeasured([run], "validation") == [(run, "last")]
     file.write_text("{")
@@ -302,7 +306,7 @@ def test_without_truth_there_is_no_dsc_but_bounds_and_pictures(runs: list[Run], 
     """A run on scans whose truth nobody knows, which then has no best network."""
     blind = tmp_path / "blind"
     shutil.copytree(store.path, blind)
-    described = json.loads((blind / "dataset.json").read_text())
+    described = json.loads((blind / "dataset.json").read_text(encoding="utf-8"))
     for scan in described["scans"]:
         scan["truth"] = scan["split"] == "train"
     (blind / "dataset.json").write_text(json.dumps(described))
@@ -357,7 +361,7 @@ def test_what_cannot_be_compared_or_written(runs: list[Run], store: Store, tmp_p
 def test_runs_on_a_copy_of_the_data_can_be_compared(runs: list[Run], store: Store, tmp_path: Path) -> None:
     """The same held-out scans in another folder, whose training scans differ."""
     shutil.copytree(store.path, tmp_path / "copy")
-    described = json.loads((tmp_path / "copy" / "dataset.json").read_text())
+    described = json.loads((tmp_path / "copy" / "dataset.json").read_text(encoding="utf-8"))
     described["checksums"]["images.npy"] = "other"
     (tmp_path / "copy" / "dataset.json").write_text(json.dumps(described))
     run = started(tmp_path / "run", Store(tmp_path / "copy"), "tags", ["LV"])

@@ -23,7 +23,7 @@ PAPER = {"partial": 100.0, "penalty_2": 150.0}
 def test_the_whole_benchmark(tmp_path: Path) -> None:
     file = tmp_path / "here.json"
     told = done("bench", "--quick", "--device", "cpu", "--json", file)
-    content = json.loads(file.read_text())
+    content = json.loads(file.read_text(encoding="utf-8"))
     rows = content["rows"]
     assert content["device"].startswith("CPU")
     assert content["device"] in told.out

@@ -79,7 +79,9 @@ def test_a_run_waits_for_its_device_and_only_then(
     told = list(trainer.steps())
     assert any(told)
     assert not trainer.lane.marks
-    assert (quick.path / "metrics.csv").read_text() == (slow.path / "metrics.csv").read_text()
+    assert (quick.path / "metrics.csv").read_text(encoding="utf-8") == (slow.path / "metrics.csv").read_text(
+        encoding="utf-8"
+    )
     waiting = Lane(torch.device("cpu"), seed=0)
     waiting.marks += [Mark(0), Mark(9), Mark(9)]
     assert waiting.ahead() == 2
@@ -130,7 +132,9 @@ def test_side_by_side_is_as_if_alone(tmp_path: Path, store: Store, monkeypatch: 
     assert train_all(runs) == {}
     for together, single in zip(runs, alone, strict=True):
         Trainer(single).fit()
-        assert (together.path / "metrics.csv").read_text() == (single.path / "metrics.csv").read_text()
+        assert (together.path / "metrics.csv").read_text(encoding="utf-8") == (single.path / "metrics.csv").read_text(
+            encoding="utf-8"
+        )
 
 
 @gpu

@@ -164,7 +164,7 @@ def test_a_loss_that_is_not_finite_freezes_the_network_and_stops(tmp_path: Path,
     Trainer(run).fit()
     good = kept(run)
     settings = read_settings("tags", None, [*SMALL, "training.epochs=2"])
-    about = json.loads((run.path / "run.json").read_text())
+    about = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
     (run.path / "run.json").write_text(json.dumps({**about, "settings": settings.model_dump()}))
     trainer = Trainer(Run.open(run.path))
     clean = trainer.samples.images
@@ -211,7 +211,7 @@ def test_without_truth_constraints_choose(tmp_path: Path, store: Store) -> None:
 
     blind = tmp_path / "blind"
     shutil.copytree(store.path, blind)
-    about = json.loads((blind / "dataset.json").read_text())
+    about = json.loads((blind / "dataset.json").read_text(encoding="utf-8"))
     for scan in about["scans"]:
         scan["truth"] = False
     del about["checksums"]["truth.npy"]
