@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 import torch
+from torch import Tensor
 
 Result = TypeVar("Result")
 
@@ -83,6 +84,20 @@ class Lane:
         """Let what was begun elsewhere, such as copying data, be done before the lane starts."""
         if self.cuda:
             torch.cuda.synchronize(self.device)
+
+
+class Fetched:
+    """Numbers on their way from the GPU to the host, which need not wait for them."""
+
+    def __init__(self, numbers: Tensor) -> None:
+        self.values = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
+        self.values.copy_(numbers, non_blocking=True)
+        self.mark = torch.cuda.Event()
+        self.mark.record()
+
+    def there(self) -> bool:
+        """Whether they have arrived, so that `values` may be read."""
+        return bool(self.mark.query())
 
 
 class Replayed(Generic[Result]):

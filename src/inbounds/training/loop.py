@@ -28,7 +28,7 @@ from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
 from inbounds.supervision import Supervision
-from inbounds.training.lane import AHEAD, MARK, Lane, Replayed
+from inbounds.training.lane import AHEAD, MARK, Fetched, Lane, Replayed
 from inbounds.training.step import Step
 
 COMPILE_FROM = {"cuda": 100_000 * 256**2, "cpu": 20_000 * 256**2}
@@ -168,7 +168,7 @@ class Trainer:
                 "a constraint on volumes needs whole scans: leave training.whole_scans out, or set it to true"
             )
         self.step = self._make_step()
-        self.snapshot: Tensor | None = None
+        self.fetched: Fetched | None = None
         self.validated = self._make_validation()
         self.lane.ready()
 
@@ -309,14 +309,17 @@ class Trainer:
 
     def _tell(self, begun: float, before: int, *, final: bool) -> None:
         """Look at the latch, and show where the run stands; but for the end of an epoch, as of the time before."""
-        earlier, numbers = self.snapshot, self.step.numbers()
-        self.snapshot = None if final else torch.empty(numbers.shape, pin_memory=self.lane.cuda)
-        if self.snapshot is not None:
-            # Copied while the GPU goes on, and looked at the next time: nobody waits.
-            self.snapshot.copy_(numbers, non_blocking=True)
-            if self.lane.cuda and earlier is None:
+        numbers = self.step.numbers()
+        if final or not self.lane.cuda:
+            read, self.fetched = numbers.tolist(), None
+        else:
+            # Copied while the GPU goes on, and looked at a second later: nobody waits.
+            earlier, there = self.fetched, self.fetched is not None and self.fetched.there()
+            if earlier is None or there:
+                self.fetched = Fetched(numbers)
+            if earlier is None or not there:
                 return
-        read = (numbers if final or earlier is None else earlier).tolist()
+            read = earlier.values.tolist()
         number, names = self.state.epoch + 1, self.step.names
         step, broken, at, *sums = read
         terms = {name: value / step for name, value in zip(names, sums, strict=False)}
