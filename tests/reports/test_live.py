@@ -32,7 +32,7 @@ def shown(width: int, *, terminal: bool) -> str:
 def test_one_table_for_all_runs_on_a_terminal() -> None:
     for width in (80, 110):
         head, full, tags = shown(width, terminal=True).split("run ")[-1].splitlines()[:3]
-        assert head.split() == ["epoch", "step", "rate", "left", "labels", "size", "DSC", "bounds", "held"]
+        assert head.split() == ["epoch", "step", "rate", "left", "labels", "size", "DSC", "held"]
         assert full.split()[0] == "full/seed-0"
         assert tags.split()[-9:] == ["17/200", "700/1446", "0.0005", "13", "min", "0.0123", "0.0567", "0.812", "40%"]
 

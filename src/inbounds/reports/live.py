@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ROOM_FOR_BARS = 100
 """Columns of a terminal from which there are bars."""
-LAST = ("DSC", "bounds held")
+LAST = ("DSC", "held")
 """What stands behind the terms of the loss."""
 
 
@@ -83,5 +83,5 @@ def _cells(progress: Progress) -> dict[str, str]:
     if "dsc_volume" in progress.validation:
         cells["DSC"] = f"{progress.validation['dsc_volume']:.3f}"
     if "held" in progress.validation:
-        cells["bounds held"] = f"{progress.validation['held']:.0%}"
+        cells["held"] = f"{progress.validation['held']:.0%}"
     return cells
