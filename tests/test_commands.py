@@ -95,8 +95,8 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for name, klass in (("acdc", "LV"), ("spine", "vertebra"), ("promise12", "prostate")):
         classes = tuple(klass if known == "LV" else known for known in hearts.CLASSES)
         prepare(hearts.sources(4, side=48), Path(name), replace(plan, classes=classes))
-    rows = {"hybrid": "full_5", "bounds": "80_1100"}
-    for words in commands("docs/reproducing.md"):
+    rows = {"hybrid": "full_5", "bounds": "80_1100", "loose-bounds": "common_heavy"}
+    for words in [*commands("docs/reproducing.md"), *commands("docs/loose-bounds.md")]:
         if words[0] == "prepare":
             continue  # as on the page on data
         if "--store" in words:
@@ -107,7 +107,7 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             # The preset `fast` compiles, which shape checks at run time do not allow.
             words += [part for change in [*SHORT, "training.compile=nothing"] for part in ("--set", change)]
         done(*words)
-    for name in ("left-ventricle", "quick", "hybrid", "spine", "prostate", "bounds"):
+    for name in ("left-ventricle", "quick", "hybrid", "spine", "prostate", "bounds", "loose-bounds"):
         assert Path("out", name, "results", "table.md").is_file()
 
 

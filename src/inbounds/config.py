@@ -55,7 +55,7 @@ class Training(Model):
     compile: Literal["nothing", "network", "all"] | None = None
     """`all` is the network and the loss. By default so where the run is long enough to repay the minute it takes."""
     light: bool = False
-    """Leave the optimiser out of checkpoints: a third of the size, but a resumed run is not the same bit for bit."""
+    """Leave the optimiser, as large as two networks, out of checkpoints: resumed, a run is not the same bit for bit."""
 
 
 class CommonRange(Model):

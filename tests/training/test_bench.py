@@ -78,6 +78,7 @@ def test_every_supervision_is_known(tmp_path: Path) -> None:
 
 def test_what_it_refuses() -> None:
     refused("bench", "--quick", "--device", "cpu", "--sections", "steps,wrong", saying=["wrong", "growth"])
+    refused("bench", "--quick", "--device", "cpu", "--sections", "steps,fleet", saying=["fleet", "on a CPU"])
     refused("bench", "--device", "tpu", saying=["tpu", "cpu"])
 
 

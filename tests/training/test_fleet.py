@@ -80,6 +80,8 @@ def test_a_finished_fleet_is_left_alone_on_resume_and_refused_otherwise(tmp_path
     assert len(before) == 2
     done(*words(store, tmp_path / "fleet", "training.epochs=1"), "--resume")
     assert {run: kept(Run.open(run.parent)) for run in before} == before
+    other = [*words(store, tmp_path / "fleet", "training.epochs=1"), "--resume", "--classes", "RV"]
+    refused(*other, saying=["begun with other classes", "the same command"])
     refused(*words(store, tmp_path / "fleet", "training.epochs=1"), saying=["already exists", "--resume"])
     refused(*words(store, tmp_path / "other"), "--seeds", "0,x", saying=["--seeds 0,x", "0,1,2"], folder=tmp_path)
 

@@ -89,9 +89,14 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path,
     assert first["metrics.csv"] != other["metrics.csv"]
 
 
-def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store) -> None:
+@pytest.mark.parametrize(
+    "more",
+    [["training.patience=1"], ["training.schedule=cosine", "training.average=0.9"], ["training.resident=false"]],
+    ids=["plateau", "averaged", "streamed"],
+)
+def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store, more: list[str]) -> None:
     """Stopped after each epoch, in a new trainer each time, as a run that was never stopped."""
-    wild = ["augment.flip=true", "augment.rotate=20", "augment.contrast=1.2", "training.patience=1"]
+    wild = ["augment.flip=true", "augment.rotate=20", "augment.contrast=1.2", *more]
     whole = start(tmp_path / "whole", store, "individual", "training.epochs=3", *wild)
     Trainer(whole).fit()
     pieces = start(tmp_path / "pieces", store, "individual", "training.epochs=3", *wild)
@@ -110,6 +115,55 @@ def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store) 
         except KeyboardInterrupt:
             continue
     assert kept(whole) == kept(pieces)
+
+
+def test_streamed_data_train_as_resident_ones(tmp_path: Path, store: Store) -> None:
+    """With the same random numbers: the seed is the run's own."""
+    told = ["training.epochs=2", "augment.rotate=20"]
+    runs = [start(tmp_path / on, store, "tags", f"training.resident={on}", *told, seed=7) for on in ("true", "false")]
+    for run in runs:
+        Trainer(run).fit()
+    assert kept(runs[0]) == kept(runs[1])
+
+
+def test_a_running_mean_of_the_weights_is_judged_and_kept(tmp_path: Path, store: Store) -> None:
+    """It starts with the weights after the first epoch; `last` is the mean, and the weights themselves are kept too."""
+    stays = 0.9
+    run = start(tmp_path / "run", store, "tags", "training.epochs=2", f"training.average={stays}")
+    trainer = Trainer(run)
+    made = trainer.step._step
+    steps: list[dict[str, torch.Tensor]] = []
+
+    def noted(length: int) -> None:
+        made(length)
+        steps.append({name: tensor.clone() for name, tensor in trainer.network.state_dict().items()})
+
+    trainer.step.replayed.function = noted
+    trainer.fit()
+    half = len(steps) // 2
+    weights = load_file(run.weights("last"))
+    assert run.checkpoint is not None
+    raw = load_file(run.checkpoint / "optimiser.safetensors")
+    for name, tensor in steps[-1].items():
+        assert torch.equal(raw[f"raw.{name}"], tensor)
+        mean = steps[half - 1][name]
+        for step in steps[half:]:
+            mean = stays * mean + (1 - stays) * step[name]
+        torch.testing.assert_close(weights[name], mean)
+    assert any(not torch.equal(tensor, raw[f"raw.{name}"]) for name, tensor in weights.items())
+
+
+def test_a_device_that_is_not_there_is_told_in_one_line(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(BadInput, match=r"training\.device=banana"):
+        Trainer(start(tmp_path / "run", store, "tags", "training.device=banana"))
+
+
+def test_without_a_compiler_nothing_is_compiled(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inbounds.training.loop.shutil.which", lambda _: None)
+    long = start(tmp_path / "long", store, "tags", "training.epochs=100000")
+    assert Trainer(long).step.compiled is None
+    with pytest.raises(BadInput, match=r"training\.compile=network: there is no compiler here"):
+        Trainer(start(tmp_path / "run", store, "tags", "training.compile=network"))
 
 
 KILLED = """

@@ -66,8 +66,8 @@ def bench(
         )
         content = {**made.about(), "rows": []}
         versions = ", ".join(f"{name} {number}" for name, number in content["versions"].items())
-        network = content["settings"]["network"]["name"]
-        typer.echo(f"{network}, {scale.side}x{scale.side}, {made.mode}; {content['device']}; {versions}")
+        network, size = content["settings"]["network"]["name"], "x".join(map(str, made.store.shape))
+        typer.echo(f"{network}, {size}, {made.mode}; {content['device']}; {versions}")
         for rows in made.sections(chosen):
             content["rows"] += rows
             if json_file is not None:

@@ -12,7 +12,8 @@ from inbounds.cli.shared import open_store, seed_numbers
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(help="left-ventricle, hybrid, spine, prostate, bounds or timing.", metavar="NAME")
+        str,
+        typer.Argument(help="left-ventricle, hybrid, spine, prostate, bounds, loose-bounds or timing.", metavar="NAME"),
     ],
     out: Annotated[Path, typer.Option(help="The folder for runs, results, tables and figures.")],
     store: Annotated[

@@ -59,10 +59,10 @@ def train(
     from inbounds.runs.run import Run
     from inbounds.runs.supervise import known_recipe
 
-    names = [name.strip() for name in classes.split(",") if name.strip()]
     recipes = [known_recipe(name.strip()) for name in recipe.split(",")]
     numbers = seed_numbers(seeds) if seeds else [seed]
     opened = open_store(store)
+    names = [opened.classes[opened.class_index(name.strip())] for name in classes.split(",") if name.strip()]
     made: list[Run] = []
     for name in recipes:
         settings = read_settings(name, config, changes or [])
@@ -73,14 +73,18 @@ def train(
         for number in numbers:
             several = len(recipes) > 1 or seeds
             path = run / name / f"seed-{number}" if several else run
+            labels = None if name == "full" and len(recipes) > 1 else annotation
             if resume and (path / "run.json").is_file():
                 found = Run.open(path)
                 if found.settings != settings or found.seed != number:
                     raise BadInput(
                         f"{path}: it was begun with other settings or another seed; resume it with the same command"
                     )
+                asked = {"annotation": labels, "facts": facts_name, "classes": tuple(names)}
+                for what, wanted in asked.items():
+                    if wanted and getattr(found, what) != wanted:
+                        raise BadInput(f"{path}: it was begun with other {what}; resume it with the same command")
             else:
-                labels = None if name == "full" and len(recipes) > 1 else annotation
                 found = Run.create(
                     path, settings, opened, annotation=labels, facts=facts_name, classes=names, seed=number
                 )

@@ -110,7 +110,7 @@ def collect(run: Run, told: Mapping[str, Any], file: Path) -> None:
         "versions": about["versions"],
         "hardware": about["machine"].get("device") or f"CPU ({about['machine']['processor']})",
         "ended": datetime.fromtimestamp(ended, UTC).isoformat(timespec="seconds"),
-        "seconds": round(_seconds(rows) or ended - (run.path / "run.json").stat().st_mtime, 1),
+        "seconds": round(ended - (run.path / "run.json").stat().st_mtime, 1),
     }
     write(file, content, curves_of(rows))
 
@@ -129,11 +129,6 @@ def curves_of(rows: Iterable[Measured]) -> dict[str, list[float]]:
         found.setdefault(f"{row.metric}/{row.klass}" if several else row.metric, {})[row.epoch] = row.value
     lines = {name: [float(f"{values.get(epoch, math.nan):.5g}") for epoch in epochs] for name, values in found.items()}
     return {"epoch": [float(epoch) for epoch in epochs], **lines}
-
-
-def _seconds(rows: Iterable[Measured]) -> float:
-    """How long the epochs took, where the run wrote it down; otherwise 0."""
-    return sum(row.value for row in rows if row.metric == "seconds")
 
 
 def write(file: Path, content: Mapping[str, Any], curves: Mapping[str, Sequence[float]]) -> None:

@@ -109,11 +109,13 @@ def found_device(name: str) -> str:
 
 
 def found_sections(names: Sequence[str], device: str) -> list[str]:
-    """Those asked for, or all, as far as the device has them."""
+    """Those asked for, or all that the device has."""
     unknown = [name for name in names if name not in SECTIONS]
     if unknown:
         raise BadInput(f"--sections {unknown[0]}: there are {', '.join(SECTIONS)}")
     left_out = "growth" if device == "cuda" else "fleet"
+    if left_out in names:
+        raise BadInput(f"--sections {left_out}: not measured on a {'GPU' if device == 'cuda' else 'CPU'}; leave it out")
     return [name for name in SECTIONS if name != left_out and (not names or name in names)]
 
 

@@ -80,6 +80,12 @@ def fabric_module() -> ModuleType:
     return fabric
 
 
+def _has_compiler(device: torch.device) -> bool:
+    """Whether there is what `torch.compile` calls in its turn."""
+    names = [os.environ.get("CXX", "g++")] if device.type == "cpu" else [os.environ.get("CC", "gcc"), "clang"]
+    return any(shutil.which(name) is not None for name in names)
+
+
 class Data:
     """What runs train and are judged on, loaded once for all runs that share it."""
 
@@ -128,11 +134,12 @@ class Trainer:
         training = settings.training
         self.run, self.show = run, show
         store = run.opened_store()
-        self.fabric = fabric_module().Fabric(
-            accelerator=training.device if training.device != "auto" else "auto",
-            devices=1,
-            precision="32-true" if training.precision == "32" else training.precision,
-        )
+        precision = "32-true" if training.precision == "32" else training.precision
+        fabric = fabric_module()
+        try:
+            self.fabric = fabric.Fabric(accelerator=training.device, devices=1, precision=precision)
+        except (ValueError, RuntimeError) as error:  # no such device, or none here
+            raise BadInput(f"training.device={training.device}: {str(error).splitlines()[0]}") from None
         device: torch.device = self.fabric.device
         if training.threads is not None and device.type == "cpu":
             torch.set_num_threads(training.threads)
@@ -178,8 +185,12 @@ class Trainer:
         if part is None:
             seen = self.samples.labels.numel() * training.copies * training.epochs
             pays = seen >= COMPILE_FROM.get(self.lane.device.type, seen + 1)
-            able = self.lane.capture or shutil.which(os.environ.get("CXX", "g++")) is not None
-            part = "all" if pays and able else "nothing"
+            part = "all" if pays and _has_compiler(self.lane.device) else "nothing"
+        elif part != "nothing" and not _has_compiler(self.lane.device):
+            raise BadInput(
+                f"training.compile={part}: there is no compiler here (g++ for a CPU, gcc for a GPU); install one, or "
+                "set training.compile=nothing"
+            )
         compiled = None
         if part != "nothing" and not self.whole_scans:  # one length of batch is compiled; whole scans have many
             # The runs of a fleet differ more often than the compiler accepts by default, and the rest would stay slow.
@@ -202,15 +213,17 @@ class Trainer:
             mean=(self.judged, training.average) if training.average else None,
         )
 
-    def _make_validation(self) -> Replayed[Found] | None:
+    def _make_validation(self) -> Callable[[], Found] | None:
         if self.held_out is None:
             return None
         groups, held_out = self.held_out.groups(CHUNK), self.held_out
-        lane = self.lane if held_out.rows is None else Lane(self.lane.device, 0, capture=False)
         judged = self.fabric.setup_module(self.judged)
-        return Replayed(
-            lambda _: validate(judged, held_out, self.truth, self.supervision, self.run.classes, groups), lane
-        )
+
+        def look(_length: int = 0) -> Found:
+            return validate(judged, held_out, self.truth, self.supervision, self.run.classes, groups)
+
+        # Streamed data are gathered by the host, which a graph cannot hold.
+        return Replayed(look, self.lane) if held_out.rows is None else look
 
     def fit(self, *, resume: bool = False) -> None:
         """Train until the last epoch. With `resume`, go on from the newest checkpoint.
@@ -236,8 +249,8 @@ class Trainer:
             raw = self.network if training.average else None
             self.state = checkpoint.load(latest, self.judged, self.optimiser, raw)
             self._restore_generators()
-            self.lane.ready()
         self._set_rate()
+        self.lane.ready()
         log = Log(self.run.path, self.state.epoch)
         begun, before = time.monotonic(), self.state.epoch
         try:
