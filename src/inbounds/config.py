@@ -26,6 +26,8 @@ class Network(Model):
 
     name: str = "enet"
     settings: dict[str, Any] = {}
+    guided: float = Field(default=0.0, ge=0)
+    """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.07."""
 
 
 class Training(Model):

@@ -14,7 +14,7 @@ from torch.nn import functional
 from inbounds.networks import AnySize, ENet, build, networks
 
 # Small enough for a laptop; what is tested does not depend on the width.
-SMALL: dict[str, dict[str, Any]] = {"enet": {}, "residual_unet": {"width": 4}}
+SMALL: dict[str, dict[str, Any]] = {"enet": {}, "residual_unet": {"width": 4}, "unet": {"width": 8, "levels": 4}}
 UNET = {"spatial_dims": 2, "channels": (4, 8, 16), "strides": (2, 2)}
 
 every = pytest.mark.parametrize("name", list(SMALL))
@@ -180,7 +180,7 @@ def test_an_own_network_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_errors_name_what_is_near() -> None:
-    with pytest.raises(ValueError, match=r"no network is called 'Enett'; did you mean enet\?.*monai:UNet"):
+    with pytest.raises(ValueError, match=r"no network is called 'Enett'; did you mean enet or unet\?.*monai:UNet"):
         build("Enett", 1, 2)
     with pytest.raises(ValueError, match=r"no network is called 'xyz'\. Known are enet, residual_unet"):
         build("xyz", 1, 2)

@@ -14,8 +14,9 @@ from torch.nn import functional
 
 from inbounds.networks.enet import ENet
 from inbounds.networks.residual_unet import ResidualUNet
+from inbounds.networks.unet import UNet
 
-networks: dict[str, Callable[..., nn.Module]] = {"enet": ENet, "residual_unet": ResidualUNet}
+networks: dict[str, Callable[..., nn.Module]] = {"enet": ENet, "residual_unet": ResidualUNet, "unet": UNet}
 
 # MONAI's names for the number of channels and of classes; the first that a network has is filled in.
 _CHANNELS = ("in_channels", "num_channels")

@@ -22,8 +22,8 @@ class BatchNorm(nn.BatchNorm2d):
         )
 
 
-def convolution(inputs: int, outputs: int) -> nn.Sequential:
+def convolution(inputs: int, outputs: int, *, stride: int = 1) -> nn.Sequential:
     """A 3x3 convolution, batch normalisation and a ReLU. The normalisation's shift makes a bias superfluous."""
     return nn.Sequential(
-        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), BatchNorm(outputs), nn.ReLU(inplace=True)
+        nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False), BatchNorm(outputs), nn.ReLU(inplace=True)
     )

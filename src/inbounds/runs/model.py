@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from inbounds.networks import build
+from inbounds.networks import Guided, build
 from inbounds.runs.checkpoint import load_weights
 from inbounds.runs.run import Run
 
@@ -13,7 +13,8 @@ from inbounds.runs.run import Run
 def build_network(run: Run) -> nn.Module:
     """The run's network, untrained."""
     network = run.settings.network
-    return build(network.name, run.channels, len(run.classes) + 1, **network.settings)
+    made = build(network.name, run.channels, len(run.classes) + 1, **network.settings)
+    return Guided(made, network.guided) if network.guided else made
 
 
 def load_network(run: Run, model: str = "best", device: torch.device | str = "cpu") -> nn.Module:
