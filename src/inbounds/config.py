@@ -27,7 +27,9 @@ class Network(Model):
     name: str = "enet"
     settings: dict[str, Any] = {}
     guided: float = Field(default=0.0, ge=0)
-    """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.07."""
+    """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.1."""
+    spare: int = Field(default=0, ge=0)
+    """More outputs, which count as background: the authors' ENet has two that no loss ever names."""
 
 
 class Training(Model):

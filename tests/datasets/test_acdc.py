@@ -89,6 +89,20 @@ def test_random_splits_are_by_patient_seeded_and_in_proportion(tmp_path: Path) -
     assert found["a"] == found["again"] != found["b"]
 
 
+def test_a_split_by_scans_says_so(tmp_path: Path) -> None:
+    """Every scan is its own patient: a leak, to be measured and not to be mistaken for anything else."""
+    acdc(tmp_path / "training", range(1, 9), shape=(2, 24, 24))
+    done("prepare", "acdc", tmp_path / "training", tmp_path / "store", "--side", 24, "--split", "scans", "--seed", 3)
+    made = Store(tmp_path / "store")
+    assert made.name == "acdc split by scans"
+    assert all(record.patient == record.name for record in made.records)
+    sides = {record.name[:10]: set() for record in made.records}
+    for record in made.records:
+        sides[record.name[:10]].add(record.split)
+    assert any(len(kinds) == 2 for kinds in sides.values())
+    assert sum(record.split == "validation" for record in made.records) == 4
+
+
 def test_a_test_split_takes_from_training_only(tmp_path: Path) -> None:
     acdc(tmp_path / "training", (1, 2, 3, 4, 5, 6, 16, 17), shape=(2, 24, 24))
     done("prepare", "acdc", tmp_path / "training", tmp_path / "store", "--side", 24, "--test", 0.25)

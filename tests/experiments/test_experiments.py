@@ -41,7 +41,9 @@ def kept(root: Path, name: str, row: str, seed: int = 0, scores: tuple[float, ..
 @pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_fits_together(name: str) -> None:
     told = experiment(name)
-    assert set(paper(name)) == (set() if name == "loose-bounds" else set(told.rows))  # the paper has no such table
+    assert set(paper(name)) == (
+        set() if name.startswith("loose-bounds") else set(told.rows)
+    )  # the paper has no such table
     named = {row for panel in told.curves for row in panel.rows} | set(told.pictures) | set(told.sizes)
     named |= {row for line in (told.levels.lines.values() if told.levels else ()) for row in line.values()}
     assert named <= set(told.rows)
@@ -83,11 +85,23 @@ def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:
     with pytest.raises(BadInput, match="no experiment 'left-ventrical'; did you mean 'left-ventricle'"):
         experiment("left-ventrical")
     with pytest.raises(BadInput, match="no row 'ful'; did you mean 'full'"):
-        chosen(experiment("spine"), ["ful"])
+        chosen(experiment("spine"), ["ful"], store)
     with pytest.raises(BadInput, match="no preset 'past'; did you mean 'fast'"):
         settings_of(experiment("spine"), "full", "past", store)
     with pytest.raises(BadInput, match=r"unknown setting 'training.epoch'"):
         settings_of(experiment("spine"), "full", "fast", store, ["training.epoch=3"])
+
+
+def test_rows_that_need_other_data(store: Store) -> None:
+    """They are left out, and refused when asked for."""
+    told = experiment("loose-bounds")
+    assert told.rows["common_resized"].data == {"fit": "resize"}
+    assert "common_resized" not in chosen(told, [], store)
+    assert chosen(told, ["tags", "common"], store) == ["common", "tags"]
+    with pytest.raises(BadInput, match="'common_resized' needs a store with fit='resize'"):
+        chosen(told, ["common_resized"], store)
+    store.source["fit"] = "resize"
+    assert chosen(told, ["common_resized"], store) == ["common_resized"]
 
 
 def test_both_protocols_and_several_seeds(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inbounds.networks import AnySize, ENet, build, networks
+from inbounds.networks import AnySize, ENet, Merged, build, networks
 
 # Small enough for a laptop; what is tested does not depend on the width.
 SMALL: dict[str, dict[str, Any]] = {"enet": {}, "residual_unet": {"width": 4}, "unet": {"width": 8, "levels": 4}}
@@ -260,3 +260,13 @@ def test_monai_is_not_imported_before_it_is_asked_for() -> None:
 
 def test_the_dictionary_holds_plain_builders() -> None:
     assert isinstance(networks["enet"](1, 2), ENet)
+
+
+def test_spare_outputs_are_background() -> None:
+    network = build("unet", 1, 4, width=2, levels=2)
+    image = torch.rand(2, 1, 8, 8)
+    found = Merged(network.eval(), 2)(image).softmax(dim=1)
+    every = network(image).softmax(dim=1)
+    assert found.shape == (2, 2, 8, 8)
+    torch.testing.assert_close(found[:, 1], every[:, 3])
+    torch.testing.assert_close(found[:, 0], every[:, :3].sum(dim=1))

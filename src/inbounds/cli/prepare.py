@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,13 +38,20 @@ class Splitting(StrEnum):
 
     reference = "reference"
     random = "random"
+    scans = "scans"
 
 
 Archive = Annotated[Path, typer.Argument(help="The unpacked folder, the downloaded zip, or a folder of zips.")]
 Side = Annotated[int, typer.Option(min=16, help="Rows and columns of the grid.")]
 Fit = Annotated[Fitting, typer.Option(help="Zero-pad and centre-crop, or stretch to the grid.")]
 Stored = Annotated[Depth, typer.Option("--dtype", help="8-bit, or half precision.")]
-Split = Annotated[Splitting, typer.Option(help="The reference split of this data set, or a random one by patient.")]
+Split = Annotated[
+    Splitting,
+    typer.Option(
+        help="The reference split of this data set; a random one by patient; or by scans, which lets a patient be on "
+        "both sides: a leak, only for measuring what it adds."
+    ),
+]
 Validation = Annotated[float, typer.Option(min=0, max=0.9, help="The share of patients that validate.")]
 Test = Annotated[
     float, typer.Option(min=0, max=0.9, help="The share of patients set aside for `evaluate --split test`.")
@@ -161,13 +169,15 @@ def _prepare_archive(
 
     with unpacked(source, data.wanted) as root:
         found = data.sources(root, reference=split is Splitting.reference)
+        name = data.NAME
+        if split is Splitting.scans:
+            found = [replace(scan, patient=scan.name) for scan in found]
+            name += " split by scans"
         if split is Splitting.reference:
             found = hold_out(found, test, seed)
         else:
             found = split_by_patient(found, validation=data.VALIDATION, test=test, seed=seed)
-        _prepare(
-            found, store, Plan(data.NAME, data.CLASSES, (side, side), FITS[fitting], fitting, dtype.value, data.NAME)
-        )
+        _prepare(found, store, Plan(name, data.CLASSES, (side, side), FITS[fitting], fitting, dtype.value, data.NAME))
 
 
 def _prepare(found: list[Source], store: Path, plan: Plan) -> None:

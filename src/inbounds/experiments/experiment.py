@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ from inbounds.config import Model, Settings, read_settings
 from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
 
-NAMES = ("left-ventricle", "hybrid", "spine", "prostate", "bounds", "loose-bounds")
+NAMES = ("left-ventricle", "hybrid", "spine", "prostate", "bounds", "loose-bounds", "loose-bounds-small")
 TIMING = "timing"
 FIRST = "first"
 """In place of a patient's name: the first patient of the training split, so that nobody chooses."""
@@ -39,6 +39,7 @@ class Row(Model):
         settings: Of this row alone.
         seeds: Weak labels other than the experiment's.
         same_as: `experiment/row` with the same settings, whose results serve where this row has none of its own.
+        data: What the store must be, by `name` or `fit`; elsewhere the row is left out.
     """
 
     cells: tuple[str, ...]
@@ -46,6 +47,7 @@ class Row(Model):
     settings: dict[str, Any] = Field(default_factory=dict)
     seeds: Seeds | None = None
     same_as: str = ""
+    data: dict[Literal["name", "fit"], str] = Field(default_factory=dict)
 
 
 class Panel(Model):
@@ -106,12 +108,21 @@ def paper(name: str) -> dict[str, float | None]:
     return found
 
 
-def chosen(experiment: Experiment, rows: Sequence[str]) -> list[str]:
-    """Some rows in the order of the table; all of them if none are named."""
+def chosen(experiment: Experiment, rows: Sequence[str], store: Store) -> list[str]:
+    """Some rows in the order of the table; if none are named, all that this store serves."""
+    found = {"name": store.name, "fit": store.source.get("fit")}
+    missing = {
+        row: f"{key}={value!r}"
+        for row, told in experiment.rows.items()
+        for key, value in told.data.items()
+        if found[key] != value
+    }
     for row in rows:
         if row not in experiment.rows:
             raise BadInput(f"{experiment.title} has no row {row!r}; {nearest(row, list(experiment.rows))}")
-    return [row for row in experiment.rows if not rows or row in rows]
+        if row in missing:
+            raise BadInput(f"{store.path}: the row {row!r} needs a store with {missing[row]}; prepare one")
+    return [row for row in experiment.rows if (row in rows if rows else row not in missing)]
 
 
 def settings_of(experiment: Experiment, row: str, preset: str, store: Store, changes: Sequence[str] = ()) -> Settings:

@@ -62,7 +62,7 @@ def reproduce(
         BadInput: Before anything is written: a name is not known, or a run has begun otherwise.
     """
     told = experiment(name)
-    wanted = chosen(told, rows)
+    wanted = chosen(told, rows, store)
     if not any(record.split == SPLIT and record.truth for record in store.records):
         raise BadInput(
             f"{store.path}: no scan of the split {SPLIT!r} has a truth to compare with; prepare it with masks"

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
@@ -54,6 +55,23 @@ class AnySize(nn.Module):
         for axis, side in enumerate(space, start=2):
             scores = scores.narrow(axis, 0, side)
         return scores
+
+
+class Merged(nn.Module):
+    """A network with more outputs than classes: the first `spare` and the one behind them are background together.
+
+    Its probability is the sum of theirs. The authors' ENet has four outputs, of which losses name two.
+    """
+
+    def __init__(self, network: nn.Module, spare: int) -> None:
+        super().__init__()
+        self.network, self.spare = network, spare
+
+    def forward(self, image: Float[Tensor, "B C *space"]) -> Float[Tensor, "B K *space"]:
+        """The scores of every class, before the softmax."""
+        scores = self.network(image)
+        background = scores[:, : self.spare + 1].logsumexp(dim=1, keepdim=True)
+        return torch.cat([background, scores[:, self.spare + 1 :]], dim=1)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from inbounds.networks import Guided, build
+from inbounds.networks import Guided, Merged, build
 from inbounds.runs.checkpoint import load_weights
 from inbounds.runs.run import Run
 
@@ -13,7 +13,9 @@ from inbounds.runs.run import Run
 def build_network(run: Run) -> nn.Module:
     """The run's network, untrained."""
     network = run.settings.network
-    made = build(network.name, run.channels, len(run.classes) + 1, **network.settings)
+    made = build(network.name, run.channels, len(run.classes) + 1 + network.spare, **network.settings)
+    if network.spare:
+        made = Merged(made, network.spare)
     return Guided(made, network.guided) if network.guided else made
 
 
