@@ -7,11 +7,13 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+import torch
 
 from archives import done, refused
 from inbounds.reports.bench import filled, read_benches
+from inbounds.runs.model import build_network
 from inbounds.training.bench import QUICK, VARIANTS, Bench
-from inbounds.training.turns import in_turn, row
+from inbounds.training.turns import Grouped, in_turn, row
 
 pytestmark = [
     pytest.mark.plain,
@@ -74,6 +76,40 @@ def test_every_supervision_is_known(tmp_path: Path) -> None:
     made = Bench(tmp_path, "cpu", QUICK)
     for told in VARIANTS.values():
         assert made.run(told.recipe, *told.changes).settings.recipe == told.recipe
+
+
+@pytest.mark.slow
+def test_what_only_a_gpu_measures(tmp_path: Path) -> None:
+    """Through the same code on a CPU, where its numbers mean nothing."""
+    made = Bench(tmp_path, "cpu", QUICK)
+    found = made.fleet() + made.grouped() + made.comparison()
+    names = [one["name"] for one in found]
+    assert names == ["fleet_1", "fleet_2", "grouped_1, captured", "grouped_2, captured", "comparison"]
+    last = found[-1]
+    assert last["runs"] == 9
+    assert last["minutes"] == pytest.approx(200 * last["ms"] / 60_000)
+
+
+def test_grouped_networks_learn_as_if_alone(tmp_path: Path) -> None:
+    """Two networks as one have the gradients that each would have by itself, on its own images."""
+    made = Bench(tmp_path, "cpu", QUICK)
+    trainer = made.trainer("full", 4, "eager")
+    both = Grouped(trainer.run, trainer.samples, trainer.lane.device, 2)
+    before = {name: weight.detach().clone() for name, weight in both.weights.items()}
+    torch.manual_seed(5)
+    both(1)
+    torch.manual_seed(5)
+    positions = torch.randint(len(trainer.samples), (8,))
+    for number in range(2):
+        network = build_network(trainer.run).train()
+        network.load_state_dict({name: weight[number] for name, weight in before.items()}, strict=False)
+        batch = trainer.samples.batch(positions[4 * number : 4 * number + 4])
+        torch.nn.functional.cross_entropy(network(batch.image), batch.annotation.label.long()).backward()
+        for name, weight in network.named_parameters():
+            gradient = both.weights[name].grad
+            assert gradient is not None
+            torch.testing.assert_close(gradient[number], weight.grad, rtol=1e-3, atol=1e-5)
+            assert not torch.equal(before[name][number], both.weights[name][number])
 
 
 def test_what_it_refuses() -> None:

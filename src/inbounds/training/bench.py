@@ -22,12 +22,27 @@ from inbounds.errors import BadInput
 from inbounds.runs.run import Run
 from inbounds.training.lane import WARM
 from inbounds.training.loop import Data, Trainer
-from inbounds.training.turns import Epochs, Fleet, Plain, Row, Steps, Training, Way, in_turn, row, warm_up
+from inbounds.training.turns import Epochs, Fleet, Grouped, Plain, Row, Steps, Training, Way, in_turn, row, warm_up
 
-SECTIONS = ("memory", "steps", "modes", "fleet", "epoch", "plain", "growth")
+SECTIONS = ("memory", "steps", "modes", "fleet", "grouped", "epoch", "comparison", "plain", "growth")
 """In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
 EARLY = WARM + 1
 """Epochs after which nothing new happens: training and validation have been captured."""
+ONLY = {"cuda": ("fleet", "grouped", "comparison"), "cpu": ("growth",)}
+"""Sections of one device alone."""
+COMPARED = (
+    "partial",
+    "proposals_tags",
+    "tags",
+    "proposals_common",
+    "common",
+    "proposals_individual",
+    "individual",
+    "volume",
+    "full",
+)
+"""The paper's comparison on the left ventricle."""
+PAPER_EPOCHS = 200
 MEGABYTE = 2**20
 
 
@@ -113,10 +128,11 @@ def found_sections(names: Sequence[str], device: str) -> list[str]:
     unknown = [name for name in names if name not in SECTIONS]
     if unknown:
         raise BadInput(f"--sections {unknown[0]}: there are {', '.join(SECTIONS)}")
-    left_out = "growth" if device == "cuda" else "fleet"
-    if left_out in names:
-        raise BadInput(f"--sections {left_out}: not measured on a {'GPU' if device == 'cuda' else 'CPU'}; leave it out")
-    return [name for name in SECTIONS if name != left_out and (not names or name in names)]
+    left_out = [name for other, its in ONLY.items() if other != device for name in its]
+    for name in names:
+        if name in left_out:
+            raise BadInput(f"--sections {name}: not measured on a {'GPU' if device == 'cuda' else 'CPU'}; leave it out")
+    return [name for name in SECTIONS if name not in left_out and (not names or name in names)]
 
 
 class Bench:
@@ -235,6 +251,38 @@ class Bench:
         runs.clear()
         _forget()
         return rows
+
+    def grouped(self) -> list[Row]:
+        """Runs as one network with grouped operations: times are per run and step, ratios to a run alone."""
+        sizes, batch = self.scale.fleets, self.scale.batches[0]
+        first = self.trainer("full", batch, self.mode)
+        modes = ["captured", *self._compiled()]
+        rows = []
+        for size in sizes:
+            ways: dict[str, Way] = {
+                mode: Grouped(first.run, first.samples, first.lane.device, size, compiled="compiled" in mode)
+                for mode in modes
+            }
+            times = self.measure(ways, f"grouped, {size}")
+            rows += [
+                row("grouped", f"grouped_{size}, {mode}", batch, [ms / size for ms in times[mode]], runs=size)
+                for mode in modes
+            ]
+            ways.clear()
+            _forget()
+        return rows
+
+    def comparison(self) -> list[Row]:
+        """Epochs of the paper's comparison, all its supervisions side by side: times are for all of them together."""
+        batch = self.scale.batches[0]
+        trainers = [self.trainer(recipe, batch, self.mode) for recipe in COMPARED]
+        training: Way = Training(trainers)
+        times = in_turn({"": training}, min(self.scale.rounds, 3), "comparison", warm=EARLY)[""]
+        images = len(COMPARED) * len(trainers[0].samples)
+        found = row("comparison", "comparison", batch, times, runs=len(COMPARED), images=images)
+        trainers.clear()
+        _forget()
+        return [found | {"minutes": PAPER_EPOCHS * found["ms"] / 60_000}]
 
     def epoch(self) -> list[Row]:
         """Whole epochs beside their steps alone: what validation and checkpoints add. Ratios are to the steps."""

@@ -16,7 +16,7 @@ from inbounds.datasets.batches import Samples, as_float, by_slice
 from inbounds.progress import bar
 from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
-from inbounds.training.lane import AHEAD, MARK, WARM
+from inbounds.training.lane import AHEAD, MARK, WARM, Lane, Replayed
 from inbounds.training.loop import TURN, Trainer
 
 Row = dict[str, Any]
@@ -124,6 +124,48 @@ class Plain:
             loss.backward()
             self.optimiser.step()
             self.total += loss.item()
+
+
+class Grouped:
+    """Several networks as one, whose operations are grouped: what could be instead of runs side by side.
+
+    They have their own weights and batches. Only what can be compared with a step is here: forward, cross-entropy,
+    backward, Adam. Running statistics are not kept, which saves a little that a real run could not.
+    """
+
+    def __init__(self, run: Run, samples: Samples, device: torch.device, count: int, *, compiled: bool = False) -> None:
+        self.samples, self.batch = samples, run.settings.training.batch
+        networks = [build_network(run).to(device).train() for _ in range(count)]
+        for network in networks:
+            torch.func.replace_all_batch_norm_modules_(network)
+        weights, _ = torch.func.stack_module_state(networks)
+        self.weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
+        first = networks[0]
+
+        def loss(weights: dict[str, Tensor], image: Tensor, label: Tensor) -> Tensor:
+            scores = torch.func.functional_call(first, weights, (image,))
+            return torch.nn.functional.cross_entropy(scores, label)
+
+        losses = torch.func.vmap(loss, randomness="different")
+        self.losses = torch.compile(losses) if compiled else losses
+        adam = torch.optim.Adam(self.weights.values(), lr=run.settings.training.rate, fused=True)
+        self.optimiser, self.count = adam, count
+        self.lane = Lane(device, seed=0)
+        self.replayed = Replayed(self._step, self.lane)
+
+    def __call__(self, count: int) -> None:
+        """So many steps of all networks."""
+        for _ in range(count):
+            with self.lane.here():
+                self.replayed(self.batch)
+
+    def _step(self, length: int) -> None:
+        positions = torch.randint(len(self.samples), (self.count * length,), device=self.lane.device)
+        batch = self.samples.batch(positions)
+        image, label = (x.unflatten(0, (self.count, length)) for x in (batch.image, batch.annotation.label.long()))
+        self.optimiser.zero_grad(set_to_none=True)
+        self.losses(self.weights, image, label).sum().backward()
+        self.optimiser.step()
 
 
 def in_turn(
