@@ -217,3 +217,15 @@ class TestRefusals:
             predictor.predict_array(good[None, None])
         with pytest.raises(BadInput, match="no scan: 0 channels"):
             predictor.predict([])
+
+
+def test_the_largest_piece_alone(tmp_path: Path) -> None:
+    wanted = scene()
+    more = wanted.copy()
+    more[3, 17:19, 1:3] = 1
+    image = scan_of(more)
+    run = made_run(tmp_path / "run")
+    np.testing.assert_array_equal(Predictor(run, device="cpu").predict_array(image).mask, more)
+    found = Predictor(run, device="cpu", largest=True).predict_array(image)
+    np.testing.assert_array_equal(found.mask, wanted)
+    assert found.regions[0].voxels == int((wanted == 1).sum())

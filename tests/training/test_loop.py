@@ -291,6 +291,11 @@ def test_evaluate_measures_what_the_run_measured(tmp_path: Path, store: Store) -
             (wanted,) = (r.value for r in rows if (r.epoch, r.metric, r.klass) == (epoch, metric, "LV"))
             assert found.summary["metrics"][metric]["LV"]["mean"] == pytest.approx(wanted, abs=1e-5)
     assert found.summary["metrics"]["volume_ml"]["LV"]["n"] == 2
+    pieces = evaluate(run, model="best", surfaces=False, largest=True)
+    assert (pieces.folder.name, pieces.summary["largest"]) == ("validation-best-largest", True)
+    assert found.folder != pieces.folder
+    volumes = [made.summary["metrics"]["volume_ml"]["LV"]["mean"] for made in (found, pieces)]
+    assert volumes[0] >= volumes[1] > 0
 
 
 BLOCKED = """

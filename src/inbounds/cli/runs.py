@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from inbounds.reports.live import Screen
     from inbounds.runs.run import Run
 
+Largest = Annotated[bool, typer.Option("--largest", help="Of each class, keep the largest connected piece only.")]
+
 
 def recipes() -> None:
     """List the supervisions known by name, with their settings."""
@@ -125,6 +127,7 @@ def evaluate(
     split: Annotated[str, typer.Option(help="validation, test or train.")] = "validation",
     model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
     surfaces: Annotated[bool, typer.Option(help="Measure surface distances too.")] = True,
+    largest: Largest = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Measure a run against the truth: DSC per slice and volume, HD95, surface distance, sizes, bounds held."""
@@ -133,7 +136,9 @@ def evaluate(
     from inbounds.reports.tables import evaluation_table
     from inbounds.runs.run import Run
 
-    found = measure(Run.open(run), split=split, model=model, surfaces=surfaces, track=bar("evaluating"))
+    found = measure(
+        Run.open(run), split=split, model=model, surfaces=surfaces, largest=largest, track=bar("evaluating")
+    )
     if as_json:
         typer.echo(json.dumps(found.summary, indent=1))
         return
@@ -149,6 +154,7 @@ def predict(
     out: Annotated[Path, typer.Option(help="The folder for masks, predictions.csv and predictions.json.")],
     model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Write probabilities too, as .npz.")] = False,
+    largest: Largest = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results that are there.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
 ) -> None:
@@ -156,7 +162,7 @@ def predict(
     from inbounds.inference import Predictor, predict_files
     from inbounds.progress import bar
 
-    predictor = Predictor(run, model, device)
+    predictor = Predictor(run, model, device, largest=largest)
     found = predict_files(
         predictor, inputs, out, probabilities=probabilities, overwrite=overwrite, track=bar("predicting")
     )

@@ -17,6 +17,7 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.datasets.batches import Batch, Samples, as_float, load, truth_of
 from inbounds.datasets.store import Record
 from inbounds.errors import BadInput
+from inbounds.evaluation.largest import keep_largest
 from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
 from inbounds.evaluation.surface import surface_distances
 from inbounds.evaluation.table import Row, summarise, write_rows
@@ -54,6 +55,7 @@ def evaluate(
     model: str | None = None,
     device: torch.device | str = "cpu",
     surfaces: bool = True,
+    largest: bool = False,
     track: Track = iter,
 ) -> Evaluation:
     """Measure a run's network on a split, and write `cases.csv` and `summary.json` into the run's folder.
@@ -68,6 +70,7 @@ def evaluate(
         model: `best`, `constraints` or `last`; by default the first of them that the run keeps.
         device: Where the network runs.
         surfaces: Measure surface distances, which takes longer than all else.
+        largest: Of each class and scan, keep the largest connected piece of the mask first.
         track: Wraps the scans, for a progress bar.
     """
     store = run.opened_store()
@@ -85,13 +88,14 @@ def evaluate(
     number = int(told[epoch][1]) if epoch else int(told["epoch"])
     rows: list[Row] = []
     for scan in track(range(len(samples.records))):
-        found = _scan(network, samples, truth, supervision, scan, run.classes, surfaces)
+        found = _scan(network, samples, truth, supervision, scan, run.classes, surfaces, largest)
         record = samples.records[scan]
         rows += [Row(str(run.path), number, record.name, s, klass, metric, value) for s, klass, metric, value in found]
-    folder = run.path / "evaluation" / f"{split}-{model}"
+    folder = run.path / "evaluation" / f"{split}-{model}{'-largest' if largest else ''}"
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "cases.csv", rows)
-    summary = {"run": str(run.path), "split": split, "model": model, "epoch": number, "metrics": summarise(rows)}
+    told = {"run": str(run.path), "split": split, "model": model, "epoch": number, "largest": largest}
+    summary = {**told, "metrics": summarise(rows)}
     write_json(folder / "summary.json", summary)
     return Evaluation(rows, summary, folder)
 
@@ -118,6 +122,7 @@ def _scan(
     scan: int,
     classes: Sequence[str],
     surfaces: bool,
+    largest: bool,
 ) -> Found:
     """Slice (empty for the volume), class, metric and value."""
     record = samples.records[scan]
@@ -127,6 +132,8 @@ def _scan(
     if not record.truth:
         return rows
     mask = most_probable(probs).cpu()
+    if largest:
+        mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
     positions = samples.slices_of(scan)
     real = truth[positions.start : positions.stop]
     counts = overlap(mask, real, probs.shape[1])

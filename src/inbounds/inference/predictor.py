@@ -15,6 +15,7 @@ from inbounds.datasets.prepare import FITS, on_grid
 from inbounds.datasets.scan import Header, header, same_geometry
 from inbounds.datasets.source import from_files
 from inbounds.errors import BadInput
+from inbounds.evaluation.largest import keep_largest
 from inbounds.evaluation.validate import CHUNK
 from inbounds.evaluation.validate import predict as probabilities_of
 from inbounds.inference.prediction import Prediction, regions
@@ -34,6 +35,7 @@ class Predictor:
         run: A run, or its folder.
         model: `best`, `constraints` or `last`; by default the first of them that the run keeps.
         device: Such as `cpu` or `cuda:1`; `auto` takes a GPU where there is one.
+        largest: Of each class, keep the largest connected piece of a mask only.
 
     Raises:
         BadInput: The run keeps no such network, or does not say how its scans were prepared.
@@ -45,10 +47,13 @@ class Predictor:
         found.write(Path("patient007_mask.nii.gz"))
     """
 
-    def __init__(self, run: Run | Path | str, model: str | None = None, device: str = "auto") -> None:
+    def __init__(
+        self, run: Run | Path | str, model: str | None = None, device: str = "auto", *, largest: bool = False
+    ) -> None:
         self.run = run if isinstance(run, Run) else Run.open(Path(run))
         self.model = model or self.run.default_model
         self.device = _device(device)
+        self.largest = largest
         preparation = self.run.about.get("preparation", {})
         try:
             self.shape = (int(preparation["shape"][0]), int(preparation["shape"][1]))
@@ -140,6 +145,8 @@ class Predictor:
             if kept is not None:
                 for k, plane in enumerate(probs.half().cpu().numpy().swapaxes(0, 1)):
                     kept[k, some] = fit.back(plane, outside=int(k == 0))
+        if self.largest:
+            mask = keep_largest(mask)
         return Prediction(mask, regions(mask, self.classes, spacing, fit), spacing, notes, kept, head)
 
     def _check_channels(self, what: str, count: int) -> None:
