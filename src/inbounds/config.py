@@ -53,7 +53,8 @@ class Training(Model):
     device: str = "auto"
     threads: int | None = Field(default=None, ge=1)
     """On a CPU; all cores if not given. Results are the same bit for bit for the same number of threads."""
-    resident: bool = True
+    resident: bool | None = None
+    """Whether all slices lie on the device; if not given, where they take at most half of its memory."""
     capture: bool = True
     """On a GPU, replay each step as a CUDA graph (needs resident data)."""
     compile: Literal["nothing", "network", "all"] | None = None

@@ -126,6 +126,22 @@ def test_streamed_data_train_as_resident_ones(tmp_path: Path, store: Store) -> N
     assert kept(runs[0]) == kept(runs[1])
 
 
+def test_data_stay_on_the_disk_where_they_do_not_fit(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the memory is the limit, unless the settings say otherwise."""
+    needed = store.images.nbytes + 2 * store.images[:, 0].nbytes
+    found = {}
+    for name, memory, *more in (
+        ("fits", 2 * needed),
+        ("does not", 2 * needed - 1),
+        ("asked for", 0, "training.resident=true"),
+    ):
+        monkeypatch.setattr("inbounds.training.loop._memory", lambda _, memory=memory: memory)
+        found[name] = Trainer(start(tmp_path / name, store, "tags", *more)).samples.rows is None
+    assert found == {"fits": True, "does not": False, "asked for": True}
+
+
 def test_a_running_mean_of_the_weights_is_judged_and_kept(tmp_path: Path, store: Store) -> None:
     """It starts with the weights after the first epoch; `last` is the mean, and the weights themselves are kept too."""
     stays = 0.9

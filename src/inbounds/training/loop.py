@@ -80,6 +80,16 @@ def fabric_module() -> ModuleType:
     return fabric
 
 
+def _memory(device: torch.device) -> float:
+    """Bytes: what is free on a GPU, all of a computer's; without bound where it cannot be told."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # as on Windows
+        return math.inf
+
+
 def _has_compiler(device: torch.device) -> bool:
     """Whether there is what `torch.compile` calls in its turn."""
     names = [os.environ.get("CXX", "g++")] if device.type == "cpu" else [os.environ.get("CC", "gcc"), "clang"]
@@ -100,7 +110,7 @@ class Data:
             "classes": run.classes,
             "split": split,
             "device": device,
-            "resident": run.settings.training.resident,
+            "resident": self.resident(run, device),
             "full_scans": hybrid.full_scans,
             "only_full": hybrid.only_full,
             "seed": run.seed if hybrid.full_scans else 0,
@@ -109,6 +119,19 @@ class Data:
         if key not in self.kept:
             self.kept[key] = load(run.opened_store(), run.annotation, **chosen)
         found: Samples = self.kept[key]
+        return found
+
+    def resident(self, run: Run, device: torch.device) -> bool:
+        """Whether the run's slices lie on the device: as its settings say, else where they fit."""
+        wanted = run.settings.training.resident
+        if wanted is not None:
+            return wanted
+        key = (run.store, device)
+        if key not in self.kept:  # asked once: what is loaded then takes of what is free
+            store = run.opened_store()
+            labels_and_truth = 2 * store.slices * math.prod(store.shape)
+            self.kept[key] = store.images.nbytes + labels_and_truth <= _memory(device) / 2
+        found: bool = self.kept[key]
         return found
 
     def truth(self, run: Run, device: torch.device) -> Tensor:
