@@ -19,10 +19,12 @@ from predicting import keep
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
+@pytest.fixture(params=["plain", "guided"])
+def run(tmp_path: Path, request: pytest.FixtureRequest) -> Run:
     store = make_store(tmp_path / "store")
-    made = Run.create(tmp_path / "run", read_settings("full"), store, annotation="full")
+    guided = ["network.name=unet", "network.settings={width=4,levels=3}", "network.guided=0.1", "network.spare=2"]
+    settings = read_settings("full", None, guided if request.param == "guided" else [])
+    made = Run.create(tmp_path / "run", settings, store, annotation="full")
     torch.manual_seed(0)
     network = build_network(made)
     for module in network.modules():  # as if trained: statistics that differ from those of a new network
