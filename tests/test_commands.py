@@ -92,9 +92,11 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("inbounds.experiments.reproduce.train_all", train_here)
     plan = Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")
-    for name, klass in (("acdc", "LV"), ("spine", "vertebra"), ("promise12", "prostate")):
+    standing_in = {"acdc": "LV", "spine": "vertebra", "promise12": "prostate", "acdc96": "LV", "acdc96-scans": "LV"}
+    for name, klass in standing_in.items():
         classes = tuple(klass if known == "LV" else known for known in hearts.CLASSES)
-        prepare(hearts.sources(4, side=48), Path(name), replace(plan, classes=classes))
+        called = "acdc split by scans" if name == "acdc96-scans" else "tiny"
+        prepare(hearts.sources(4, side=48), Path(name), replace(plan, name=called, classes=classes))
     rows = {"hybrid": "full_5", "bounds": "80_1100", "loose-bounds": "common_heavy"}
     for words in [*commands("docs/reproducing.md"), *commands("docs/loose-bounds.md")]:
         if words[0] == "prepare":
@@ -107,7 +109,7 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             # The preset `fast` compiles, which shape checks at run time do not allow.
             words += [part for change in [*SHORT, "training.compile=nothing"] for part in ("--set", change)]
         done(*words)
-    for name in ("left-ventricle", "quick", "hybrid", "spine", "prostate", "bounds", "loose-bounds"):
+    for name in ("left-ventricle", "quick", "hybrid", "spine", "prostate", "bounds", "loose-bounds", "small"):
         assert Path("out", name, "results", "table.md").is_file()
 
 
