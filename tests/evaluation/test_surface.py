@@ -150,12 +150,13 @@ def test_says_what_to_install(missing) -> None:
 import sys
 sys.modules["{missing}"] = None
 import torch
+from inbounds.errors import BadInput
 from inbounds.evaluation import surface_distances
 assert not [name for name in sys.modules if name.startswith(("monai.", "scipy."))]
 mask = torch.ones(1, 4, 4, dtype=torch.bool)
 try:
     surface_distances(mask, mask, (1, 1, 1))
-except ImportError as error:
+except BadInput as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -29,7 +29,8 @@ from inbounds.reports.cases import choose
 from inbounds.reports.curves import Line, box, epochs, path, ratio_chart, share_chart, shorten, spread
 from inbounds.reports.page import held_share, render
 from inbounds.reports.pictures import grey, outline, png, window
-from inbounds.reports.results import Result, kept_epochs, read_results, unmeasured
+from inbounds.reports.results import Result, read_results, unmeasured
+from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.run import Run
 from inbounds.training.loop import Trainer
 
@@ -181,7 +182,7 @@ def test_the_table_of_runs(page: Page, runs: list[Run]) -> None:
         assert row[8].split()[0].startswith(NONE if distance is None else f"{distance:.1f}")
         held = best.get("held_hard_size", {}).get("", {}).get("mean")
         assert row[9] == ("no bounds" if held is None else f"{100 * held:.0f} %")
-        assert row[10] == f"3 of 3best: {kept_epochs(run)['best']}"
+        assert row[10] == f"3 of 3best: {kept_epochs(run.checkpoint)['best']}"
         assert row[11] == "0"
     known = {row[0]: (row[1], row[2]) for row in page.rows if len(row) == 12}
     assert known["full"] == ("every pixel", "100 %")

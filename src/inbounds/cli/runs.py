@@ -37,6 +37,7 @@ def train(
     recipe: Annotated[str, typer.Argument(help="What is known: see `inbounds recipes`. Several: tags,common.")],
     store: Annotated[Path, typer.Option(help="The data: a folder made by `inbounds prepare`.")],
     run: Annotated[Path, typer.Option(help="Where the run goes; of several, each to RUN/recipe/seed-0.")],
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     annotation: Annotated[str | None, typer.Option(help="The weak labels; `full` needs none.")] = None,
     facts_name: Annotated[
         str | None, typer.Option("--facts", help="The facts; those of the annotation if not given.")
@@ -46,7 +47,8 @@ def train(
     seeds: Annotated[str, typer.Option(help="Several runs of each recipe, with these seeds, such as 0,1,2.")] = "",
     config: Annotated[Path | None, typer.Option(help="Settings as a TOML file.")] = None,
     changes: Annotated[
-        list[str] | None, typer.Option("--set", help="A single setting, such as training.epochs=50; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", help="Settings, such as training.epochs=50 training.batch=4."),
     ] = None,
     full_scans: Annotated[int, typer.Option(min=0, help="Hybrid: so many scans are fully labelled.")] = 0,
     only_full: Annotated[bool, typer.Option("--only-full", help="Train on those alone.")] = False,
@@ -61,15 +63,21 @@ def train(
     from inbounds.runs.run import Run
     from inbounds.runs.supervise import known_recipe
 
+    for word in more or []:
+        if "=" not in word or not changes:
+            raise BadInput(
+                f"{word!r} is not expected here; several recipes are joined by commas, settings follow --set"
+            )
+    changes = [*(changes or []), *(more or [])]
     recipes = [known_recipe(name.strip()) for name in recipe.split(",")]
     numbers = seed_numbers(seeds) if seeds else [seed]
     opened = open_store(store)
     names = [opened.classes[opened.class_index(name.strip())] for name in classes.split(",") if name.strip()]
     made: list[Run] = []
     for name in recipes:
-        settings = read_settings(name, config, changes or [])
-        if full_scans or only_full:
-            settings = changed(settings, hybrid={"full_scans": full_scans, "only_full": only_full})
+        settings = read_settings(name, config, changes)
+        hybrid = {"full_scans": full_scans, "only_full": only_full}
+        settings = changed(settings, hybrid={key: value for key, value in hybrid.items() if value})
         if light:
             settings = changed(settings, training={"light": True})
         for number in numbers:
@@ -86,6 +94,7 @@ def train(
                 for what, wanted in asked.items():
                     if wanted and getattr(found, what) != wanted:
                         raise BadInput(f"{path}: it was begun with other {what}; resume it with the same command")
+                found = found.moved(opened)
             else:
                 found = Run.create(
                     path, settings, opened, annotation=labels, facts=facts_name, classes=names, seed=number

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from inbounds.annotations import Annotation
@@ -135,6 +135,18 @@ class Constraint:
             probs = (most_probable(probs)[:, None] == order).to(probs.dtype)
         below, above = self._sides(probs, image, annotation)
         return torch.maximum(below, above)
+
+    def held(
+        self,
+        probs: Float[Tensor, "B K *space"],
+        image: Tensor | None = None,
+        annotation: Annotation | None = None,
+        *,
+        hard: bool = False,
+    ) -> tuple[Bool[Tensor, " N"], Bool[Tensor, " N"]]:
+        """Whether each image or scan keeps to all its bounds; and whether it has any: what is unknown is kept to."""
+        violation = self.violation(probs, image, annotation, hard=hard).flatten(1)
+        return (violation <= 0).all(dim=1), (violation > -torch.inf).any(dim=1)
 
     def _sides(self, probs: Tensor, image: Tensor | None, annotation: Annotation | None) -> tuple[Tensor, Tensor]:
         values = self.values(probs, image, annotation)

@@ -186,10 +186,8 @@ def load(
     numbers = [n for n, record in enumerate(store.records) if split is None or record.split == split]
     if not numbers:
         raise BadInput(f"{store.path}: no scan is in the split {split!r}")
-    full = _draw_full(store, numbers, full_scans, seed)
+    full = draw_full(store, numbers, full_scans, seed, only=only_full)
     if only_full:
-        if not full:
-            raise BadInput(f"{store.path}: to keep only fully labelled scans, ask for some: full_scans is 0")
         numbers = sorted(full)
     remap = class_table(len(store.classes), chosen)
     spans = [slice(store.records[n].first, store.records[n].range.stop) for n in numbers]
@@ -218,8 +216,10 @@ def load(
     )
 
 
-def _draw_full(store: Store, numbers: Sequence[int], count: int, seed: int) -> set[int]:
-    """Scans to be labelled completely, drawn from those whose truth is known."""
+def draw_full(store: Store, numbers: Sequence[int], count: int, seed: int, *, only: bool) -> set[int]:
+    """Scans to be labelled completely, drawn from those whose truth is known; some, if only they are kept."""
+    if only and not count:
+        raise BadInput(f"{store.path}: to keep only fully labelled scans, ask for some: full_scans is 0")
     known = [n for n in numbers if store.records[n].truth]
     if not 0 <= count <= len(known):
         raise BadInput(f"{store.path}: {count} fully labelled scans asked for, and {len(known)} have a truth")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,12 @@ from inbounds.datasets.store import Record
 from inbounds.errors import BadInput
 from inbounds.evaluation.largest import keep_largest
 from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
-from inbounds.evaluation.surface import surface_distances
+from inbounds.evaluation.surface import require_monai, surface_distances
 from inbounds.evaluation.table import Row, summarise, write_rows
 from inbounds.evaluation.validate import predict
 from inbounds.regions import Scans
 from inbounds.regions.statistic import most_probable
+from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
@@ -76,6 +76,8 @@ def evaluate(
     store = run.opened_store()
     if not any(record.truth for record in store.records if record.split == split):
         raise BadInput(f"{store.path}: there is no truth in the split {split!r} to evaluate against")
+    if surfaces:
+        require_monai()
     model = model or run.default_model
     network = load_network(run, model, device)
     samples = load(
@@ -83,9 +85,7 @@ def evaluate(
     )
     truth = truth_of(store, classes=run.classes, split=split)
     supervision = supervision_of(run.settings, store, run.classes, run.facts)
-    told = json.loads((run.weights(model).parent / "state.json").read_text(encoding="utf-8"))
-    epoch = {"best": "best", "constraints": "fewest"}.get(model)
-    number = int(told[epoch][1]) if epoch else int(told["epoch"])
+    number = kept_epochs(run.weights(model).parent)[model]
     rows: list[Row] = []
     for scan in track(range(len(samples.records))):
         found = _scan(network, samples, truth, supervision, scan, run.classes, surfaces, largest)
@@ -128,12 +128,12 @@ def _scan(
     record = samples.records[scan]
     batch = samples.scan_batch([scan])
     probs = predict(network, batch.image)
-    rows = _held(supervision, probs, batch, record)
-    if not record.truth:
-        return rows
     mask = most_probable(probs).cpu()
     if largest:
         mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
+    rows = _held(supervision, probs, mask, batch, record)
+    if not record.truth:
+        return rows
     positions = samples.slices_of(scan)
     real = truth[positions.start : positions.stop]
     counts = overlap(mask, real, probs.shape[1])
@@ -156,12 +156,18 @@ def _scan(
     return rows
 
 
-def _held(supervision: Supervision, probs: Tensor, batch: Batch, record: Record) -> Found:
+def _held(supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, record: Record) -> Found:
+    """Whether each constraint holds, for the probabilities and for the mask, wherever anything is known."""
     rows: Found = []
+    order = torch.arange(probs.shape[1])[:, None, None]
+    masks = (mask[:, None] == order).to(probs)
     for constraint in supervision.constraints:
-        for kind, hard in (("soft", False), ("hard", True)):
-            violation = constraint.violation(probs, batch.image, batch.annotation, hard=hard)
-            held = (violation <= 0).flatten(1).all(dim=1).tolist()
-            scopes: list[int | Literal[""]] = list(range(record.slices)) if constraint.scope == "image" else [""]
-            rows += [(s, "", f"held_{kind}_{constraint.name}", float(h)) for s, h in zip(scopes, held, strict=True)]
+        scopes: list[int | Literal[""]] = list(range(record.slices)) if constraint.scope == "image" else [""]
+        for kind, region in (("soft", probs), ("hard", masks)):
+            held, known = constraint.held(region, batch.image, batch.annotation)
+            rows += [
+                (s, "", f"held_{kind}_{constraint.name}", float(h))
+                for s, h, k in zip(scopes, held.tolist(), known.tolist(), strict=True)
+                if k
+            ]
     return rows

@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from inbounds.errors import BadInput
+
 
 @dataclass(frozen=True)
 class SurfaceDistances:
@@ -91,15 +93,25 @@ def _distances(
     prediction: Bool[Tensor, "*space"], truth: Bool[Tensor, "*space"], spacing: list[float]
 ) -> SurfaceDistances:
     """By MONAI, for masks that are not empty, in 2-D or 3-D."""
-    try:
-        # MONAI imports without SciPy, and then fails at the first surface.
-        import scipy  # type: ignore[import-untyped]  # noqa: F401
-        from monai.metrics.hausdorff_distance import compute_hausdorff_distance
-        from monai.metrics.surface_distance import compute_average_surface_distance
-    except ImportError as error:
-        raise ImportError(f"surface distances need MONAI and SciPy ({error}): pip install monai scipy") from error
+    require_monai()
+    from monai.metrics.hausdorff_distance import compute_hausdorff_distance
+    from monai.metrics.surface_distance import compute_average_surface_distance
+
     # One image, one channel; by default MONAI would take that channel for the background and leave it out.
     pair = prediction[None, None], truth[None, None]
     hd95 = compute_hausdorff_distance(*pair, include_background=True, percentile=95, spacing=spacing)
     assd = compute_average_surface_distance(*pair, include_background=True, symmetric=True, spacing=spacing)
     return SurfaceDistances(float(hd95), float(assd))
+
+
+def require_monai() -> None:
+    """Refuse to go on without what measures surfaces."""
+    try:
+        # MONAI imports without SciPy, and then fails at the first surface.
+        import scipy  # type: ignore[import-untyped]  # noqa: F401
+        from monai.metrics import hausdorff_distance  # noqa: F401
+    except ImportError as error:
+        raise BadInput(
+            f"surface distances need MONAI and SciPy ({error}): pip install monai scipy, or leave them out "
+            "(--no-surfaces)"
+        ) from None

@@ -55,40 +55,41 @@ def validate(
         network: Gives logits.
         samples: Of the split.
         truth: Their full masks, if there are any.
-        supervision: Whose constraints are looked at: do they hold, for the probabilities and for the mask?
+        supervision: Whose constraints are looked at: do they hold, for the probabilities and for the mask? Images of
+            which nothing is known do not count; where all are like that, the numbers are NaN.
         classes: The names of the network's outputs 1, 2, ...
         groups: What to look at together: `samples.groups(CHUNK)`, which may be made once and kept.
     """
     training = network.training
     network.eval()
     overlaps, soft_sizes, hard_sizes = [], [], []
-    held: dict[str, list[tuple[Tensor, Tensor]]] = {constraint.name: [] for constraint in supervision.constraints}
+    held: dict[str, list[tuple[Tensor, ...]]] = {constraint.name: [] for constraint in supervision.constraints}
     for group in samples.groups(CHUNK) if groups is None else groups:
         batch = samples.whole(group)
         probs = predict(network, batch.image)
         mask = most_probable(probs)
         for constraint in supervision.constraints:
-            soft, hard = (
-                (constraint.violation(probs, batch.image, batch.annotation, hard=hard) <= 0).flatten(1).all(dim=1)
-                for hard in (False, True)
-            )
-            held[constraint.name].append((soft, hard))
+            soft, _ = constraint.held(probs, batch.image, batch.annotation)
+            hard, known = constraint.held(probs, batch.image, batch.annotation, hard=True)
+            held[constraint.name].append((soft & known, hard & known, known))
         order = torch.arange(probs.shape[1], device=mask.device)[:, None, None]
         soft_sizes.append(size(probs)[..., 0])
         hard_sizes.append((mask[:, None] == order).flatten(2).sum(dim=2).float())
         if truth is not None:
             overlaps.append(overlap(mask, truth[group.index.to(truth.device)], probs.shape[1]))
     network.train(training)
-    both = {name: tuple(torch.cat(part) for part in zip(*pairs, strict=True)) for name, pairs in held.items()}
+    counts = {
+        name: [torch.cat(part).sum().float() for part in zip(*parts, strict=True)] for name, parts in held.items()
+    }
     sizes = torch.cat(soft_sizes), torch.cat(hard_sizes)
     numbers = _overlap_numbers(Overlap.cat(overlaps), sizes, samples, classes) if overlaps else {}
     for k, name in enumerate(classes, start=1):
         numbers |= {("soft_size", name): sizes[0][:, k].mean(), ("hard_size", name): sizes[1][:, k].mean()}
-    for name, (soft, hard) in both.items():
-        numbers |= {("held_soft", name): soft.float().mean(), ("held_hard", name): hard.float().mean()}
-    if both:
-        every = torch.cat([hard for _, hard in both.values()])
-        numbers |= {("held", ""): every.float().mean(), ("violations", ""): (~every).sum().float()}
+    for name, (soft, hard, known) in counts.items():
+        numbers |= {("held_soft", name): soft / known, ("held_hard", name): hard / known}
+    if counts:
+        _, hard, known = (torch.stack(part).sum() for part in zip(*counts.values(), strict=True))
+        numbers |= {("held", ""): hard / known, ("violations", ""): (known - hard) * (known / known)}
     return Found(list(numbers), torch.stack(list(numbers.values())))
 
 

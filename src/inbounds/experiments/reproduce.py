@@ -82,7 +82,7 @@ def reproduce(
     write_json(out / "reproduce.json", about)
     labels = {row: _labels(store, told, row, say) for row in wanted}
     runs = [
-        Run.open(path)
+        Run.open(path).moved(store)
         if (path / "run.json").is_file()
         else Run.create(path, settings[row], store, annotation=labels[row], classes=told.classes, seed=seed)
         for (row, seed), path in places.items()

@@ -116,7 +116,7 @@ def regions(
         inside = mask == value
         voxels = int(np.count_nonzero(inside))
         centroid = (_centre(inside, 0, voxels), _centre(inside, 1, voxels), _centre(inside, 2, voxels))
-        note = _cut(inside, fit, name) if voxels and fit.crops else ""
+        note = _cut(inside, fit, name) if fit.crops else ""
         found.append(Region(name, value, voxels, voxels * math.prod(spacing) / 1000, centroid, note))
     return tuple(found)
 
@@ -129,9 +129,12 @@ def _centre(inside: np.ndarray, axis: int, voxels: int) -> float:
 
 
 def _cut(inside: np.ndarray, fit: Fit, name: str) -> str:
-    """A warning if a class reaches a border of the window beyond which the scan goes on."""
+    """A warning if a class is not there or reaches a border of the window, beyond which the scan goes on."""
     bottom, right = fit.top + fit.height, fit.left + fit.width
     rows, columns = fit.original
+    if not inside.any():
+        seen = f"{min(fit.height, rows)} x {min(fit.width, columns)}"
+        return f"{name} was not found; of {rows} x {columns} pixels the run looks at {seen} in the middle only"
     touching = np.zeros(len(inside), dtype=bool)
     if fit.top > 0:
         touching |= inside[:, fit.top].any(axis=1)

@@ -23,6 +23,9 @@ from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 
+UNEVEN = 1.5
+"""Pixels whose sides differ by more than this factor are hardly those of a slice."""
+
 
 class Predictor:
     """A run's network with the run's own preparation: a scan is made to look as those in the store did, and back.
@@ -88,6 +91,12 @@ class Predictor:
         notes = [*loaded.notes, *(note for head in heads[1:] for note in same_geometry(heads[0], head))]
         if isinstance(heads[0].geometry, PictureGeometry):
             notes.append(f"{files[0]}: pictures do not say how large a pixel is; taken as 1 mm, slices 1 mm apart")
+        _, height, width = heads[0].spacing
+        if max(height, width) > UNEVEN * min(height, width):
+            notes.append(
+                f"{files[0]}: its pixels are {height:g} x {width:g} mm, as if its slices lay along another axis than "
+                "the file's last, where they are looked for"
+            )
         return self._segment(
             loaded.image, heads[0].spacing, str(files[0]), probabilities, notes=tuple(notes), head=heads[0]
         )

@@ -16,6 +16,7 @@ from inbounds.datasets.store import Record, Store
 from inbounds.errors import BadInput
 from inbounds.evaluation.table import Row, Summary, read_rows
 from inbounds.reports.words import known
+from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.metrics import Measured, read
 from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
@@ -50,16 +51,6 @@ class Result:
     summaries: dict[str, Summary]
     cases: dict[str, dict[str, float]]
     slices: dict[tuple[str, str, int], float]
-
-
-def kept_epochs(run: Run) -> dict[str, int]:
-    """The epoch of each network that a run keeps; nothing before its first epoch is finished."""
-    folder = run.checkpoint
-    if folder is None:
-        return {}
-    state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    told = {"best": state["best"], "constraints": state["fewest"], "last": (0, state["epoch"])}
-    return {model: int(pair[1]) for model, pair in told.items() if pair and (folder / f"{model}.safetensors").is_file()}
 
 
 def unmeasured(runs: Sequence[Run], split: str) -> list[tuple[Run, str]]:
@@ -106,7 +97,7 @@ def _result(run: Run, name: str, split: str) -> Result:
         known(run, constraints),
         float((told != UNLABELLED).double().mean()),
         bool(constraints),
-        kept_epochs(run),
+        kept_epochs(run.checkpoint),
         run.default_model,
         read(file) if file.is_file() else [],
         {model: summary for model, summary in found.items() if summary is not None},
@@ -129,7 +120,7 @@ def _summary(run: Run, split: str, model: str) -> Summary | None:
     folder = run.path / "evaluation" / f"{split}-{model}"
     try:
         content: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        current = content["epoch"] == kept_epochs(run)[model] and (folder / "cases.csv").is_file()
+        current = content["epoch"] == kept_epochs(run.checkpoint)[model] and (folder / "cases.csv").is_file()
         metrics: Summary = content["metrics"]
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -136,6 +136,20 @@ def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw
         raise BadInput(f"{folder}: a damaged checkpoint ({str(error).splitlines()[0]}); start the run again") from None
 
 
+def kept_epochs(folder: Path | None) -> dict[str, int]:
+    """The epoch of each network that a checkpoint keeps; nothing before the first epoch is finished."""
+    if folder is None:
+        return {}
+    file = folder / "state.json"
+    try:
+        state = json.loads(file.read_text(encoding="utf-8"))
+        told = {"best": state["best"], "constraints": state["fewest"], "last": (0, state["epoch"])}
+        found = {model: int(pair[1]) for model, pair in told.items() if pair}
+    except (OSError, KeyError, TypeError, IndexError, ValueError) as error:
+        raise BadInput(f"{file}: damaged ({error}); start the run again") from None
+    return {model: epoch for model, epoch in found.items() if (folder / f"{model}.safetensors").is_file()}
+
+
 def load_weights(file: Path, network: nn.Module) -> None:
     """Put a kept network's weights into a network of the same make."""
     from safetensors import SafetensorError

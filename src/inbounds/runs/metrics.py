@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inbounds.errors import BadInput
 from inbounds.writing import file_aside, writing
 
 COLUMNS = ("epoch", "split", "metric", "class", "value")
@@ -46,8 +48,14 @@ class Log:
     def write(self, rows: Iterable[Measured]) -> None:
         """Add the rows of an epoch."""
         rows = list(rows)
-        with writing(self.file), self.file.open("a", encoding="utf-8", newline="") as stream:
-            csv.writer(stream, lineterminator="\n").writerows(_cells(row) for row in rows)
+        before = self.file.stat().st_size
+        try:
+            with writing(self.file), self.file.open("a", encoding="utf-8", newline="") as stream:
+                csv.writer(stream, lineterminator="\n").writerows(_cells(row) for row in rows)
+        except BadInput:
+            with suppress(OSError):
+                os.truncate(self.file, before)
+            raise
         if self.board is not None:
             with writing(self.file.parent / "tensorboard"):
                 for row in rows:
@@ -67,10 +75,12 @@ def _cells(row: Measured) -> tuple[int, str, str, str, str]:
 
 
 def read(file: Path) -> list[Measured]:
-    """The rows of a run's `metrics.csv`; a line cut short by a kill is left out."""
-    with file.open(encoding="utf-8", newline="") as stream:
+    """The rows of a run's `metrics.csv`; a last line cut short by a kill is left out."""
+    whole = file.read_text(encoding="utf-8").rpartition("\n")[0]
+    try:
         return [
             Measured(int(line["epoch"]), line["split"], line["metric"], line["class"], float(line["value"]))
-            for line in csv.DictReader(stream)
-            if None not in line.values() and line["value"]
+            for line in csv.DictReader(whole.splitlines())
         ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{file}: damaged ({error}); remove it and resume the run, or start the run again") from None

@@ -22,8 +22,11 @@ import torch
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.config import Settings
+from inbounds.datasets.batches import draw_full
 from inbounds.datasets.store import FULL, Store
 from inbounds.errors import BadInput
+from inbounds.runs.network import network_of
+from inbounds.runs.supervise import supervision_of
 from inbounds.writing import write_json
 
 MODELS = ("best", "constraints", "last")
@@ -70,7 +73,8 @@ class Run:
         """Write down what a new run is told.
 
         Raises:
-            BadInput: There is a run at this path already, or the store lacks what was asked for.
+            BadInput: There is a run at this path already, the store lacks what was asked for, or the settings do not
+                fit together. Then nothing is written.
         """
         if path.exists() and (not path.is_dir() or any(not file.name.startswith(".") for file in path.iterdir())):
             raise BadInput(f"{path}: already exists; add --resume to go on with it, or choose another name")
@@ -91,6 +95,12 @@ class Run:
         if facts is not None:
             store.facts(facts)
         chosen = [store.classes[store.class_index(name)] for name in classes] or list(store.classes[1:])
+        if store.classes[0] in chosen or len(set(chosen)) != len(chosen):
+            raise BadInput(f"{store.path}: classes must differ and cannot be the background: {', '.join(chosen)}")
+        supervision_of(settings, store, chosen, facts)
+        network_of(settings.network, store.channels, len(chosen) + 1)
+        training = [number for number, record in enumerate(store.records) if record.split == "train"]
+        draw_full(store, training, settings.hybrid.full_scans, seed, only=settings.hybrid.only_full)
         about = {
             "recipe": settings.recipe,
             "settings": settings.model_dump(),
@@ -135,6 +145,20 @@ class Run:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(f"{file}: damaged ({error}); start the run again") from None
+
+    def moved(self, store: Store) -> Run:
+        """The same run with its data elsewhere, as on another machine; it is written down.
+
+        Raises:
+            BadInput: These are other data.
+        """
+        if store.checksums != self.about["data"]["checksums"]:
+            raise BadInput(f"{store.path}: not the data that {self.path} was begun with: its checksums differ")
+        place = store.path.resolve()
+        if place == self.store:
+            return self
+        write_json(self.path / "run.json", {**self.about, "store": str(place)})
+        return Run.open(self.path)
 
     @property
     def checkpoint(self) -> Path | None:

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +35,8 @@ COMPILE_FROM = {"cuda": 100_000 * 256**2, "cpu": 20_000 * 256**2}
 """Pixels seen from which compiling pays. It takes about a minute; ENet on a slice of 256x256 then saves about a
 millisecond on a GPU, and 40 on a CPU."""
 
+NAMED = 8
+"""How many slices of a batch are named in words."""
 TURN = 4
 """How many steps a run makes before another may have its turn."""
 
@@ -159,8 +161,10 @@ class Trainer:
         store = run.opened_store()
         precision = "32-true" if training.precision == "32" else training.precision
         fabric = fabric_module()
+        kind, _, number = training.device.partition(":")
         try:
-            self.fabric = fabric.Fabric(accelerator=training.device, devices=1, precision=precision)
+            devices = [int(number)] if number else 1
+            self.fabric = fabric.Fabric(accelerator=kind, devices=devices, precision=precision)
         except (ValueError, RuntimeError) as error:  # no such device, or none here
             raise BadInput(f"training.device={training.device}: {str(error).splitlines()[0]}") from None
         device: torch.device = self.fabric.device
@@ -176,6 +180,7 @@ class Trainer:
         self.supervision: Supervision = supervision_of(settings, store, run.classes, run.facts)
         data = data or Data()
         self.samples = data.samples(run, device, "train")
+        self._require_knowledge()
         held_out = [record for record in store.records if record.split == "validation"]
         self.held_out = data.samples(run, device, "validation") if held_out else None
         self.truth = data.truth(run, device) if any(record.truth for record in held_out) else None
@@ -191,6 +196,7 @@ class Trainer:
         self.order = torch.Generator().manual_seed(run.seed)
         self.state = State(rate=training.rate)
         self.found: dict[str, float] = {}
+        self.told: Progress | None = None
         volumes = any(constraint.scope == "volume" for constraint in self.supervision.constraints)
         self.whole_scans = volumes if training.whole_scans is None else training.whole_scans
         if volumes and not self.whole_scans:
@@ -201,6 +207,25 @@ class Trainer:
         self.fetched: Fetched | None = None
         self.validated = self._make_validation()
         self.lane.ready()
+
+    def _require_knowledge(self) -> None:
+        """Refuse a constraint whose bounds are not known for any image: it would never act, and nobody would see."""
+        run = self.run
+        idle = [] if run.settings.hybrid.only_full else list(self.supervision.constraints)
+        for group in self.samples.groups(CHUNK) if idle else ():
+            batch = self.samples.whole(group)
+            shape = batch.image.shape
+            probs = batch.image.new_full((shape[0], len(run.classes) + 1, *shape[2:]), 1 / (len(run.classes) + 1))
+            idle = [one for one in idle if not bool(one.held(probs, batch.image, batch.annotation)[1].any())]
+            if not idle:
+                return
+        if idle:
+            have = ", ".join(run.opened_store().fact_names) or "none"
+            raise BadInput(
+                f"{run.store}: of no training image is the {idle[0].name} known, so that the recipe "
+                f"{run.settings.recipe!r} would learn from the labels alone; name other facts with --facts (there are: "
+                f"{have}), or write some with `inbounds facts`"
+            )
 
     def _make_step(self) -> Step:
         training = self.run.settings.training
@@ -284,8 +309,11 @@ class Trainer:
                     yield from self._epoch(begun, before)
                     rows = yield from self._rows()
                     better = self._judge(rows)
+                    if self.told is not None:
+                        self.show(replace(self.told, validation=self.found))
                     with self.lane.here():
                         taken = self._take()
+                    self._check(taken)
                     if written is not None:
                         written.result()
                     log.write(rows)
@@ -300,6 +328,15 @@ class Trainer:
         self.state.generators = self._generators()
         optimiser = None if training.light else self.optimiser
         return checkpoint.take(self.state, self.judged, optimiser, self.network if training.average else None)
+
+    def _check(self, taken: checkpoint.Taken) -> None:
+        """A loss tells of weights that are not finite one step later: the last step of an epoch has none."""
+        for name, tensor in taken.weights.items():
+            if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+                raise NotFinite(
+                    f"{self.run.path}: {name} was not finite after epoch {self.state.epoch}. The checkpoint "
+                    f"after epoch {self.state.epoch - 1} is kept; a lower rate or weight helps"
+                )
 
     def _plan(self) -> list[Tensor]:
         """The positions of each batch of an epoch."""
@@ -364,12 +401,15 @@ class Trainer:
         training, steps = self.run.settings.training, self._steps()
         done = number - 1 - before + step / steps
         left = (time.monotonic() - begun) / done * (training.epochs - before - done)
-        self.show(Progress(number, training.epochs, int(step), steps, self.state.rate, terms, self.found, left))
+        self.told = Progress(number, training.epochs, int(step), steps, self.state.rate, terms, self.found, left)
         if final:
-            self.means = terms
+            self.means = terms  # shown when this epoch's validation is known
+        else:
+            self.show(self.told)
 
     def _stop(self, epoch: int, at: int, caught: dict[str, float]) -> None:
-        cases = ", ".join(self._names(self.step.plan[at - 1]))
+        named = self._names(self.step.plan[at - 1])
+        cases = ", ".join(named[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
         terms = ", ".join(f"{name} {value:g}" for name, value in caught.items())
         raise NotFinite(
             f"{self.run.path}: the loss was not finite in epoch {epoch}, step {at}, on {cases} (terms: {terms}): "
@@ -392,21 +432,28 @@ class Trainer:
             with self.lane.here():
                 values = found.values.tolist()
             for (metric, klass), value in zip(found.names, values, strict=True):
-                rows.append(Measured(number, "validation", metric, klass, value))
+                if not (math.isnan(value) and metric.startswith(("held", "violations"))):  # then nothing was known
+                    rows.append(Measured(number, "validation", metric, klass, value))
         return rows
 
     def _judge(self, rows: list[Measured]) -> dict[str, bool]:
         """Which kept networks this epoch's takes the place of; and the rate of the next epoch."""
-        self.found = {row.metric: row.value for row in rows if row.split == "validation" and not row.klass}
-        score, violations = self.found.get("dsc_slice"), self.found.get("violations")
-        better = {"best": False, "constraints": False}
-        if score is not None and not math.isnan(score) and (self.state.best is None or score > self.state.best[0]):
-            self.state.best, better["best"] = (score, self.state.epoch), True
-        if violations is not None and (self.state.fewest is None or violations < self.state.fewest[0]):
-            self.state.fewest, better["constraints"] = (violations, self.state.epoch), True
+        found = {row.metric: row.value for row in rows if row.split == "validation" and not row.klass}
+        self.found = {metric: value for metric, value in found.items() if not math.isnan(value)}
+        score, violations, state = self.found.get("dsc_slice"), self.found.get("violations"), self.state
+        better = {
+            "best": score is not None and (state.best is None or score > state.best[0]),
+            # Of equal epochs the later one, which has learnt more; it is no progress, though.
+            "constraints": violations is not None and (state.fewest is None or violations <= state.fewest[0]),
+        }
+        fewer = violations is not None and (state.fewest is None or violations < state.fewest[0])
         if score is not None or violations is not None:
-            judge = "best" if score is not None else "constraints"
-            self.state.bad_epochs = 0 if better[judge] else self.state.bad_epochs + 1
+            progress = better["best"] if score is not None else fewer
+            state.bad_epochs = 0 if progress else state.bad_epochs + 1
+        if score is not None and better["best"]:
+            state.best = score, state.epoch
+        if violations is not None and better["constraints"]:
+            state.fewest = violations, state.epoch
         with self.lane.here():
             self._set_rate()
         return better

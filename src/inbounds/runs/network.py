@@ -1,0 +1,29 @@
+"""From settings to a network."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from inbounds.config import Network
+from inbounds.errors import BadInput
+from inbounds.networks import Guided, Merged, build
+
+
+def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
+    """The network that the settings describe, untrained.
+
+    Args:
+        settings: Of the network.
+        channels: Channels of the image.
+        classes: Classes, the background included.
+
+    Raises:
+        BadInput: There is no such network, or it does not take these settings.
+    """
+    try:
+        made = build(settings.name, channels, classes + settings.spare, **settings.settings)
+    except (ValueError, TypeError, ImportError) as error:
+        raise BadInput(f"network.name={settings.name}: {error}") from None
+    if settings.spare:
+        made = Merged(made, settings.spare)
+    return Guided(made, settings.guided) if settings.guided else made

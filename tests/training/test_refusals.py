@@ -1,0 +1,149 @@
+"""What training refuses, and that a refusal leaves nothing behind; what is not known is never taken for kept to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from archives import done, refused
+from inbounds.datasets.store import Store
+from inbounds.errors import BadInput
+from inbounds.runs.metrics import Log, Measured, read
+from inbounds.runs.run import Run
+from inbounds.training.loop import NotFinite, Progress, Trainer
+from training_runs import SMALL, hearts_store, start
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+SET = [part for change in [*SMALL, "training.epochs=1"] for part in ("--set", change)]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return hearts_store(tmp_path_factory.mktemp("data") / "hearts")
+
+
+def words(store: Store, run: Path, recipe: str = "tags") -> list:
+    return ["train", recipe, "--store", store.path, "--annotation", "disc", "--classes", "LV", "--run", run, *SET]
+
+
+@pytest.mark.parametrize(
+    ("more", "saying"),
+    [
+        (["--set", "network.name=enett"], ["network.name=enett", "did you mean enet"]),
+        (["--set", "network.name=unet", "--set", "network.settings={widht=3}"], ["widht", "did you mean width"]),
+        (["--classes", "background"], ["background"]),
+        (["--classes", "LV,LV"], ["classes must differ"]),
+        (["--full-scans", "99"], ["99"]),
+        (["--only-full"], ["full_scans is 0"]),
+        (["another"], ["'another' is not expected", "--set"]),
+    ],
+)
+def test_a_refused_run_leaves_no_folder(tmp_path: Path, store: Store, more: list[str], saying: list[str]) -> None:
+    refused(*words(store, tmp_path / "run"), *more, saying=saying)
+    assert not (tmp_path / "run").exists()
+    refused(*words(store, tmp_path / "run", "common"), "--set", "common.lower=100", "common.upper=50", saying=["100"])
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_may_follow_one_another(tmp_path: Path, store: Store) -> None:
+    done(*words(store, tmp_path / "run", "common"), "common.lower=10", "common.upper=500")
+    assert Run.open(tmp_path / "run").settings.common.upper == 500
+
+
+def test_the_two_ways_to_ask_for_full_scans_meet(tmp_path: Path, store: Store) -> None:
+    done(*words(store, tmp_path / "run"), "--set", "hybrid.full_scans=2", "--only-full")
+    assert Run.open(tmp_path / "run").settings.hybrid.model_dump() == {"full_scans": 2, "only_full": True}
+
+
+def blind(store: Store, path: Path, *splits: str) -> Store:
+    """The same data without any truth, and without facts on some splits."""
+    shutil.copytree(store.path, path)
+    about = json.loads((path / "dataset.json").read_text(encoding="utf-8"))
+    for scan in about["scans"]:
+        scan["truth"] = False
+    del about["checksums"]["truth.npy"]
+    (path / "truth.npy").unlink()
+    (path / "dataset.json").write_text(json.dumps(about))
+    names = {record.name for record in store.records if record.split in splits}
+    file = path / "annotations" / "disc" / "facts.csv"
+    head, *lines = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("\n".join([head, *(line for line in lines if line.split(",")[0] not in names)]) + "\n")
+    return Store(path)
+
+
+def test_bounds_that_nobody_knows_are_not_held(tmp_path: Path, store: Store) -> None:
+    """Nothing is known of the held-out scans: there is nothing to choose by, and the rate has no reason to fall."""
+    run = start(
+        tmp_path / "run",
+        blind(store, tmp_path / "b", "validation"),
+        "individual",
+        "training.epochs=3",
+        "training.patience=1",
+    )
+    Trainer(run).fit()
+    rows = read(run.path / "metrics.csv")
+    assert not [row for row in rows if row.metric.startswith(("held", "violations"))]
+    assert {row.value for row in rows if row.metric == "rate"} == {5e-4}
+    assert run.default_model == "last"
+
+
+def test_a_recipe_without_its_facts_is_refused(tmp_path: Path, store: Store) -> None:
+    run = start(tmp_path / "run", blind(store, tmp_path / "b", "train", "validation"), "individual")
+    with pytest.raises(BadInput, match=r"of no training image is the size known.*--facts \(there are: disc\)"):
+        Trainer(run)
+    Trainer(start(tmp_path / "other", Store(tmp_path / "b"), "partial"))
+
+
+def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path, store: Store) -> None:
+    """An epoch of one step: no loss comes after the step that broke the weights."""
+    run = start(tmp_path / "run", store, "tags", "training.rate=1e38", "training.batch=500", "training.epochs=2")
+    with pytest.raises(NotFinite, match=r"not finite.*The checkpoint after epoch 0 is kept") as stopped:
+        Trainer(run).fit()
+    assert run.checkpoint is None
+    assert len(str(stopped.value)) < 1000
+
+
+def test_resumed_with_other_data_or_the_same_elsewhere(tmp_path: Path, store: Store) -> None:
+    done(*words(store, tmp_path / "run"))
+    moved = shutil.copytree(store.path, tmp_path / "moved")
+    told = [*words(Store(moved), tmp_path / "run"), "--resume"]
+    done(*told)
+    assert Run.open(tmp_path / "run").store == moved
+    about = json.loads((moved / "dataset.json").read_text(encoding="utf-8"))
+    about["checksums"]["images.npy"] = "0" * 64
+    (moved / "dataset.json").write_text(json.dumps(about))
+    refused(*told, saying=["not the data that", "checksums"])
+
+
+def test_what_is_shown_last_is_the_last_epoch(tmp_path: Path, store: Store) -> None:
+    shown: list[Progress] = []
+    run = start(tmp_path / "run", store, "tags", "training.epochs=2", "training.rate=0.01")
+    Trainer(run, shown.append).fit()
+    scores = [row.value for row in read(run.path / "metrics.csv") if (row.metric, row.klass) == ("dsc_slice", "")]
+    assert shown[-1].validation["dsc_slice"] == scores[-1]
+    assert scores[0] != scores[1]
+
+
+@pytest.mark.parametrize("cut", ["3,validation,dsc_slice,LV,1.5e-", "3,val", "3,validation,dsc_slice,LV,0.1"])
+def test_a_line_cut_short_is_left_out(tmp_path: Path, cut: str) -> None:
+    log = Log(tmp_path, 0)
+    log.write([Measured(1, "train", "rate", "", 0.5), Measured(2, "train", "rate", "", 0.25)])
+    log.close()
+    with (tmp_path / "metrics.csv").open("a", encoding="utf-8") as stream:
+        stream.write(cut)
+    assert [row.value for row in read(tmp_path / "metrics.csv")] == [0.5, 0.25]
+    Log(tmp_path, 1).close()
+    assert [row.value for row in read(tmp_path / "metrics.csv")] == [0.5]
+    (tmp_path / "metrics.csv").write_text("epoch,split,metric,class,value\n1,train,rate,,half\n")
+    with pytest.raises(BadInput, match=r"metrics.csv: damaged \(.*half"):
+        read(tmp_path / "metrics.csv")
+
+
+def test_a_damaged_state_is_told_in_one_line(tmp_path: Path, store: Store) -> None:
+    done(*words(store, tmp_path / "run"))
+    (tmp_path / "run" / "checkpoints" / "0001" / "state.json").write_text("{")
+    refused("evaluate", tmp_path / "run", saying=["state.json: damaged"])
+    refused("report", tmp_path / "run", "--out", tmp_path / "report", saying=["state.json: damaged"])
