@@ -57,8 +57,9 @@ def unmeasured(runs: Sequence[Run], split: str) -> list[tuple[Run, str]]:
     """The networks to evaluate before a page can be written: no evaluation, or one of an earlier epoch.
 
     Raises:
-        BadInput: The runs cannot be compared, for they do not hold out the same scans.
+        BadInput: The runs cannot be compared, for they do not hold out the same scans, or one is named twice.
     """
+    _names(runs)
     store = _common_store(runs, split)
     if not _truths(store, split):
         return []
