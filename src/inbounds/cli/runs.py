@@ -61,7 +61,7 @@ def train(
     from inbounds.config import changed, read_settings
     from inbounds.reports.live import Screen
     from inbounds.runs.run import Run
-    from inbounds.runs.supervise import known_recipe
+    from inbounds.runs.supervise import known_recipe, takes_common
 
     for word in more or []:
         if "=" not in word or not changes:
@@ -70,6 +70,11 @@ def train(
             )
     changes = [*(changes or []), *(more or [])]
     recipes = [known_recipe(name.strip()) for name in recipe.split(",")]
+    for change in changes:
+        if change.startswith("common.") and not any(takes_common(name) for name in recipes):
+            raise BadInput(
+                f"--set {change}: the recipe {recipe!r} has no common bounds; leave it out, or train 'common'"
+            )
     numbers = seed_numbers(seeds) if seeds else [seed]
     opened = open_store(store)
     names = [opened.classes[opened.class_index(name.strip())] for name in classes.split(",") if name.strip()]

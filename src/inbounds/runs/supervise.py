@@ -36,6 +36,11 @@ def known_recipe(name: str) -> str:
     return name
 
 
+def takes_common(recipe: str) -> bool:
+    """Whether a recipe has one range for all images."""
+    return "lower" in inspect.signature(recipes[recipe]).parameters
+
+
 def supervision_of(settings: Settings, store: Store, classes: Sequence[str], facts: str | None) -> Supervision:
     """The supervision that the settings describe.
 
@@ -52,7 +57,7 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
         for name in ("weight", "relative", "absolute", "centroid_weight")
         if (value := getattr(settings, name)) is not None
     }
-    if "lower" in takes:
+    if takes_common(settings.recipe):
         given |= _common_range(settings, store, classes, facts)
     given |= _proposals(settings.proposals, settings.recipe, takes)
     unused = [name for name in given if name not in takes]
