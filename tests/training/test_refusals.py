@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from pathlib import Path
 
@@ -141,6 +142,21 @@ def test_a_line_cut_short_is_left_out(tmp_path: Path, cut: str) -> None:
     (tmp_path / "metrics.csv").write_text("epoch,split,metric,class,value\n1,train,rate,,half\n")
     with pytest.raises(BadInput, match=r"metrics.csv: damaged \(.*half"):
         read(tmp_path / "metrics.csv")
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
+    log = Log(tmp_path, 0)
+    log.board = None
+    log.write([Measured(1, "train", "rate", "", 0.5)])
+    before = (tmp_path / "metrics.csv").read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, limits[1]))
+        with pytest.raises(BadInput, match=r"metrics.csv: could not be written"):
+            log.write([Measured(2, "train", "rate", "", 0.25)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "metrics.csv").read_bytes() == before
 
 
 def test_a_damaged_state_is_told_in_one_line(tmp_path: Path, store: Store) -> None:
