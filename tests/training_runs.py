@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 from inbounds.config import read_settings
@@ -25,6 +27,22 @@ def hearts_store(path: Path) -> Store:
     made = prepare(hearts.sources(4, side=48), path, Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")).store
     simulate(made, "disc", "disc", [1, 2, 3])
     return made
+
+
+def blind(store: Store, path: Path, *splits: str) -> Store:
+    """The same data without any truth, and without facts on some splits."""
+    shutil.copytree(store.path, path)
+    about = json.loads((path / "dataset.json").read_text(encoding="utf-8"))
+    for scan in about["scans"]:
+        scan["truth"] = False
+    del about["checksums"]["truth.npy"]
+    (path / "truth.npy").unlink()
+    (path / "dataset.json").write_text(json.dumps(about))
+    names = {record.name for record in store.records if record.split in splits}
+    file = path / "annotations" / "disc" / "facts.csv"
+    head, *lines = file.read_text(encoding="utf-8").splitlines()
+    file.write_text("\n".join([head, *(line for line in lines if line.split(",")[0] not in names)]) + "\n")
+    return Store(path)
 
 
 def start(path: Path, store: Store, recipe: str = "individual", *changes: str, **told: object) -> Run:

@@ -22,7 +22,7 @@ from inbounds.runs.metrics import read
 from inbounds.runs.run import Run
 from inbounds.supervision import recipes
 from inbounds.training.loop import NotFinite, Progress, Trainer
-from training_runs import SMALL, hearts_store, kept, start
+from training_runs import SMALL, blind, hearts_store, kept, start
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -277,17 +277,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, store: Store) ->
 
 def test_without_truth_constraints_choose(tmp_path: Path, store: Store) -> None:
     """Nobody drew a mask: the rate and the default model go by constraints that hold."""
-    import shutil
-
-    blind = tmp_path / "blind"
-    shutil.copytree(store.path, blind)
-    about = json.loads((blind / "dataset.json").read_text(encoding="utf-8"))
-    for scan in about["scans"]:
-        scan["truth"] = False
-    del about["checksums"]["truth.npy"]
-    (blind / "truth.npy").unlink()
-    (blind / "dataset.json").write_text(json.dumps(about))
-    run = start(tmp_path / "run", Store(blind), "tags", "training.epochs=2", "training.patience=1")
+    run = start(tmp_path / "run", blind(store, tmp_path / "blind"), "tags", "training.epochs=2", "training.patience=1")
     Trainer(run).fit()
     assert run.default_model == "constraints"
     with pytest.raises(BadInput, match="keeps no model 'best'"):

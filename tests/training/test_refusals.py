@@ -15,7 +15,7 @@ from inbounds.errors import BadInput
 from inbounds.runs.metrics import Log, Measured, read
 from inbounds.runs.run import Run
 from inbounds.training.loop import NotFinite, Progress, Trainer
-from training_runs import SMALL, hearts_store, start
+from training_runs import SMALL, blind, hearts_store, start
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 SET = [part for change in [*SMALL, "training.epochs=1"] for part in ("--set", change)]
@@ -58,22 +58,6 @@ def test_settings_may_follow_one_another(tmp_path: Path, store: Store) -> None:
 def test_the_two_ways_to_ask_for_full_scans_meet(tmp_path: Path, store: Store) -> None:
     done(*words(store, tmp_path / "run"), "--set", "hybrid.full_scans=2", "--only-full")
     assert Run.open(tmp_path / "run").settings.hybrid.model_dump() == {"full_scans": 2, "only_full": True}
-
-
-def blind(store: Store, path: Path, *splits: str) -> Store:
-    """The same data without any truth, and without facts on some splits."""
-    shutil.copytree(store.path, path)
-    about = json.loads((path / "dataset.json").read_text(encoding="utf-8"))
-    for scan in about["scans"]:
-        scan["truth"] = False
-    del about["checksums"]["truth.npy"]
-    (path / "truth.npy").unlink()
-    (path / "dataset.json").write_text(json.dumps(about))
-    names = {record.name for record in store.records if record.split in splits}
-    file = path / "annotations" / "disc" / "facts.csv"
-    head, *lines = file.read_text(encoding="utf-8").splitlines()
-    file.write_text("\n".join([head, *(line for line in lines if line.split(",")[0] not in names)]) + "\n")
-    return Store(path)
 
 
 def test_bounds_that_nobody_knows_are_not_held(tmp_path: Path, store: Store) -> None:
