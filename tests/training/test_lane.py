@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from inbounds.datasets.store import Store
+from inbounds.training.data import Data
 from inbounds.training.fleet import train_all
 from inbounds.training.lane import Lane, Replayed
-from inbounds.training.loop import Data, Trainer
+from inbounds.training.loop import Trainer
 from training_runs import hearts_store, start
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -137,7 +137,7 @@ def test_data_stay_on_the_disk_where_they_do_not_fit(
         ("does not", 2 * needed - 1),
         ("asked for", 0, "training.resident=true"),
     ):
-        monkeypatch.setattr("inbounds.training.loop._memory", lambda _, memory=memory: memory)
+        monkeypatch.setattr("inbounds.training.data._memory", lambda _, memory=memory: memory)
         found[name] = Trainer(start(tmp_path / name, store, "tags", *more)).samples.rows is None
     assert found == {"fits": True, "does not": False, "asked for": True}
 

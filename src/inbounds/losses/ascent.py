@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Integer
-from torch import Tensor
+from torch import Tensor, library
 
 from inbounds.constraints import Interval
 from inbounds.losses.projection import PARTS, Problem
@@ -69,7 +69,7 @@ class Ascent:
         return problem.shift(problem.log_probs, beta).reshape(log_probs.shape)
 
 
-@torch.library.custom_op(
+@library.custom_op(
     "inbounds::climb",
     mutates_args=(),
     schema=f"({PARTS}, float rate, int iterations, str early_stop, bool compiled) -> Tensor",
@@ -102,20 +102,11 @@ def _(*settings: Any) -> Tensor:
     return torch.empty_like(settings[2])
 
 
-def _advance(
-    odds: Tensor,
-    scans: Scans | None,
-    multipliers: Tensor,
-    stopped: Tensor,
-    signs: Tensor,
-    offset: Tensor,
-    rate: float,
-    early_stop: str,
-) -> tuple[Tensor, Tensor]:
-    """One iteration for one class."""
+def _advance(odds: Tensor, scans: Scans | None, multipliers: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
+    """One iteration for one class; what `_update` takes besides is passed on."""
     beta = each(multipliers[0] - multipliers[1], scans)
     sizes = total((odds - beta).sigmoid().sum(dim=-1, keepdim=True), scans)
-    return _update(sizes, multipliers, stopped, signs, offset, rate, early_stop)
+    return _update(sizes, multipliers, *more)
 
 
 def _update(

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Integer, Shaped
-from torch import Tensor
+from torch import Tensor, library
 
 from inbounds.annotations import UNLABELLED
 from inbounds.constraints import Interval
@@ -189,7 +189,7 @@ def _solve_one(
     return coarse + fine, torch.cat([logits[:, :k], moved, logits[:, k + 1 :]], dim=1)
 
 
-@torch.library.custom_op("inbounds::solve_several", mutates_args=(), schema=f"({PARTS}) -> Tensor")
+@library.custom_op("inbounds::solve_several", mutates_args=(), schema=f"({PARTS}) -> Tensor")
 def _solve_several(*parts: Any) -> Tensor:
     """Each class in turn, then all together, `(B, K, P)`."""
     problem = Problem.from_parts(*parts)

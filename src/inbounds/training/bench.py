@@ -20,8 +20,9 @@ from inbounds.datasets.prepare import Plan, prepare
 from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
 from inbounds.runs.run import Run
+from inbounds.training.data import Data
 from inbounds.training.lane import WARM
-from inbounds.training.loop import Data, Trainer
+from inbounds.training.loop import Trainer
 from inbounds.training.turns import Epochs, Fleet, Grouped, Plain, Row, Steps, Training, Way, in_turn, row, warm_up
 
 SECTIONS = ("memory", "steps", "modes", "fleet", "grouped", "epoch", "comparison", "plain", "growth")

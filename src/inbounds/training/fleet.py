@@ -15,7 +15,8 @@ import torch
 
 from inbounds.errors import BadInput
 from inbounds.runs.run import Run
-from inbounds.training.loop import Data, NotFinite, Progress, Trainer
+from inbounds.training.data import Data
+from inbounds.training.loop import NotFinite, Progress, Trainer
 
 Show = Callable[[Path, Progress], None]
 

@@ -11,14 +11,12 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from inbounds.config import Hybrid
 from inbounds.datasets.augment import Augment
-from inbounds.datasets.batches import Samples, by_scan, by_slice, load, truth_of
+from inbounds.datasets.batches import by_scan, by_slice
 from inbounds.errors import BadInput
 from inbounds.evaluation.validate import CHUNK, Found, validate
 from inbounds.runs import checkpoint
@@ -28,6 +26,7 @@ from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
 from inbounds.supervision import Supervision
+from inbounds.training.data import Data
 from inbounds.training.lane import AHEAD, MARK, Fetched, Lane, Replayed
 from inbounds.training.step import Step
 
@@ -82,67 +81,10 @@ def fabric_module() -> ModuleType:
     return fabric
 
 
-def _memory(device: torch.device) -> float:
-    """Bytes: what is free on a GPU, all of a computer's; without bound where it cannot be told."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # as on Windows
-        return math.inf
-
-
 def _has_compiler(device: torch.device) -> bool:
     """Whether there is what `torch.compile` calls in its turn."""
     names = [os.environ.get("CXX", "g++")] if device.type == "cpu" else [os.environ.get("CC", "gcc"), "clang"]
     return any(shutil.which(name) is not None for name in names)
-
-
-class Data:
-    """What runs train and are judged on, loaded once for all runs that share it."""
-
-    def __init__(self) -> None:
-        self.kept: dict[Any, Any] = {}
-
-    def samples(self, run: Run, device: torch.device, split: str) -> Samples:
-        """The slices of a split with the run's annotation."""
-        hybrid = run.settings.hybrid if split == "train" else Hybrid()
-        chosen: dict[str, Any] = {
-            "facts": run.facts,
-            "classes": run.classes,
-            "split": split,
-            "device": device,
-            "resident": self.resident(run, device),
-            "full_scans": hybrid.full_scans,
-            "only_full": hybrid.only_full,
-            "seed": run.seed if hybrid.full_scans else 0,
-        }
-        key = (run.store, run.annotation, *chosen.values())
-        if key not in self.kept:
-            self.kept[key] = load(run.opened_store(), run.annotation, **chosen)
-        found: Samples = self.kept[key]
-        return found
-
-    def resident(self, run: Run, device: torch.device) -> bool:
-        """Whether the run's slices lie on the device: as its settings say, else where they fit."""
-        wanted = run.settings.training.resident
-        if wanted is not None:
-            return wanted
-        key = (run.store, device)
-        if key not in self.kept:  # asked once: what is loaded then takes of what is free
-            store = run.opened_store()
-            labels_and_truth = 2 * store.slices * math.prod(store.shape)
-            self.kept[key] = store.images.nbytes + labels_and_truth <= _memory(device) / 2
-        found: bool = self.kept[key]
-        return found
-
-    def truth(self, run: Run, device: torch.device) -> Tensor:
-        """The full masks of the validation split."""
-        key = (run.store, run.classes, device)
-        if key not in self.kept:
-            self.kept[key] = truth_of(run.opened_store(), classes=run.classes, device=device)
-        found: Tensor = self.kept[key]
-        return found
 
 
 class Trainer:
