@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cases import BOUNDS, PENALTIES, PLANE, STATISTICS, Batch, batch, constraint
-from inbounds import Ascent, Exact, Supervision, centroid, log_barrier, recipes, size
+from inbounds import Ascent, Exact, Interval, Supervision, centroid, log_barrier, recipes, size
 
 pytestmark = [
     pytest.mark.plain,
@@ -101,6 +101,25 @@ def test_replays_in_a_cuda_graph(name) -> None:
         replayed = [result.clone() for result in captured]
         for ours, eager in zip(replayed, step(), strict=True):
             torch.testing.assert_close(ours, eager)
+
+
+@pytest.mark.parametrize("early_stop", ["off", "authors", "corrected"])
+def test_the_ascent_in_one_kernel_climbs_as_the_loop_does(early_stop: str) -> None:
+    torch.manual_seed(0)
+    odds = torch.randn(4, 1, 70, 70) * 3 - 1
+    log_probs = torch.cat([-odds / 2, odds / 2], dim=1).log_softmax(dim=1)
+    label = torch.full((4, 70, 70), 255)
+    label[:, :5, :5] = 1
+    sides = torch.tensor([[60, 200], [0, 0], [4000, torch.inf], [0, torch.inf]])[:, :, None, None]
+    bounds, ascent = Interval(sides[:, 0], sides[:, 1]), Ascent(early_stop=early_stop, iterations=101)
+    there = ascent(log_probs.cuda(), label.cuda(), Interval(bounds.lower.cuda(), bounds.upper.cuda()), [1])
+    here = ascent(log_probs, label, bounds, [1])
+    assert (here - log_probs)[:2].abs().amax(dim=(1, 2, 3)).min() > 1
+    torch.testing.assert_close(there.cpu(), here, rtol=1e-4, atol=1e-4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("inbounds.losses.ascent._kernel", lambda: None)
+        loop = ascent(log_probs.cuda(), label.cuda(), Interval(bounds.lower.cuda(), bounds.upper.cuda()), [1])
+    torch.testing.assert_close(there, loop, rtol=1e-4, atol=1e-4)
 
 
 def test_a_schedule_reaches_into_the_graph() -> None:

@@ -26,8 +26,6 @@ from inbounds import (
     centroid,
     size,
 )
-from inbounds.losses.ascent import _climb
-from inbounds.losses.projection import Problem
 
 INF = math.inf
 every_method = pytest.mark.parametrize("project", [Exact(), Ascent(early_stop="off")], ids=["exact", "ascent"])
@@ -288,22 +286,6 @@ def test_images_stop_one_by_one() -> None:
     for b in range(3):
         alone = ascent(log_probs[b : b + 1], unlabelled(1, 16, 16), interval([lower[b]], [upper[b]]), [1])
         torch.testing.assert_close(together[b : b + 1], alone)
-
-
-@pytest.mark.plain
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
-@pytest.mark.parametrize("early_stop", ["off", "authors", "corrected"])
-@pytest.mark.parametrize("scans", [None, Scans(torch.tensor([0, 0, 1]), 2)], ids=["images", "scans"])
-def test_a_compiled_iteration_climbs_alike(early_stop: str, scans: Scans | None) -> None:
-    lower, upper = [[-1], [200], [0]], [[0], [210], [256]]
-    N = 3 if scans is None else scans.count
-    sides = interval(lower[:N], upper[:N])
-    log_probs = prediction(3, 2, 16, 16, spread=1.0)
-    problem = Problem.of(log_probs, unlabelled(3, 16, 16), sides.lower, sides.upper, [1], scans)
-    plain, compiled = (_climb(*problem.parts, 2e-3, 100, early_stop, on) for on in (False, True))
-    assert plain.abs().max() > 0.1
-    torch.testing.assert_close(compiled, plain, rtol=1e-5, atol=1e-5)
 
 
 def test_no_gradient_passes() -> None:

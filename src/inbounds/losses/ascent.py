@@ -19,6 +19,8 @@ from inbounds.regions.scans import each, total
 
 SETTLED = 1e-3
 """The authors' early stop: a multiplier has settled once it changes by less than this share of itself."""
+JUDGED = {"off": 0, "authors": 1, "corrected": 2}
+"""How many of an image's two multipliers must have settled for it to stop, the upper bound's first."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class Ascent:
         iterations: The proposal is computed so often.
         early_stop: `off`; `authors`: an image stops once its upper bound's multiplier changes by less than 0.1 %, as
             one of 0 does at once, so that a violated lower bound is never enforced; or `corrected`: once both
-            multipliers do. Stopped images are frozen while the loop goes on. This changes results and saves no time:
-            to leave the loop, the host would have to look at the device, which no CUDA graph can contain.
+            multipliers do. A stopped image is frozen. On a GPU with one class it also saves its time; elsewhere the
+            loop goes on, since to leave it the host would have to look at the device.
     """
 
     rate: float = 5e-5
@@ -63,20 +65,18 @@ class Ascent:
         absent = (interval.lower == 0) & (interval.upper == 0)
         lower = interval.lower.masked_fill(absent, -1)
         problem = Problem.of(log_probs, label, lower, interval.upper, classes, scans)
-        # Fused kernels pay where they are captured: called one by one, compiled code costs more than it saves.
-        compiled = torch.compiler.is_compiling() and log_probs.is_cuda
-        beta = _climb(*problem.parts, self.rate, self.iterations, self.early_stop, compiled)
+        beta = _climb(*problem.parts, self.rate, self.iterations, self.early_stop)
         return problem.shift(problem.log_probs, beta).reshape(log_probs.shape)
 
 
 @library.custom_op(
     "inbounds::climb",
     mutates_args=(),
-    schema=f"({PARTS}, float rate, int iterations, str early_stop, bool compiled) -> Tensor",
+    schema=f"({PARTS}, float rate, int iterations, str early_stop) -> Tensor",
 )
 def _climb(*settings: Any) -> Tensor:
     """The upper bounds' multipliers less the lower bounds', `(N, C)`."""
-    *parts, rate, iterations, early_stop, compiled = settings
+    *parts, rate, iterations, early_stop = settings
     problem = Problem.from_parts(*parts)
     log_probs, classes, scans = problem.log_probs, problem.classes, problem.scans
     signs = torch.stack([torch.ones_like(problem.upper), -torch.ones_like(problem.lower)])
@@ -86,9 +86,13 @@ def _climb(*settings: Any) -> Tensor:
     if len(classes) == 1:  # log-odds are quicker than a softmax
         k = classes[0]
         odds = problem.against_others(log_probs, k)[:, k].masked_fill(~problem.free[:, 0], -torch.inf)
-        advance = _compiled_advance() if compiled else _advance
+        kernel = _kernel() if odds.is_cuda and odds.dtype == torch.float32 and scans is None else None
+        if kernel is not None:
+            return kernel(odds, problem.lower, problem.upper, rate, iterations - 1, SETTLED, JUDGED[early_stop])
         for _ in range(iterations - 1):
-            multipliers, stopped = advance(odds, scans, multipliers, stopped, signs, offset, rate, early_stop)
+            beta = each(multipliers[0] - multipliers[1], scans)
+            sizes = total((odds - beta).sigmoid().sum(dim=-1, keepdim=True), scans)
+            multipliers, stopped = _update(sizes, multipliers, stopped, signs, offset, rate, early_stop)
     else:
         for _ in range(iterations - 1):
             shifted = problem.shift(log_probs, multipliers[0] - multipliers[1])
@@ -100,13 +104,6 @@ def _climb(*settings: Any) -> Tensor:
 @_climb.register_fake
 def _(*settings: Any) -> Tensor:
     return torch.empty_like(settings[2])
-
-
-def _advance(odds: Tensor, scans: Scans | None, multipliers: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
-    """One iteration for one class; what `_update` takes besides is passed on."""
-    beta = each(multipliers[0] - multipliers[1], scans)
-    sizes = total((odds - beta).sigmoid().sum(dim=-1, keepdim=True), scans)
-    return _update(sizes, multipliers, *more)
 
 
 def _update(
@@ -124,12 +121,16 @@ def _update(
     if early_stop == "off":
         return climbed, stopped
     settled = (climbed - multipliers).abs() < SETTLED * (multipliers + 1e-10)
-    judged = settled[:1] if early_stop == "authors" else settled
+    judged = settled[: JUDGED[early_stop]]
     stopped = stopped | judged.all(dim=0).all(dim=1, keepdim=True)
     return torch.where(stopped, multipliers, climbed), stopped
 
 
 @cache
-def _compiled_advance() -> Callable[..., tuple[Tensor, Tensor]]:
-    """An iteration is 500 times the same few kernels; fused, there are a third of them."""
-    return torch.compile(_advance)
+def _kernel() -> Callable[..., Tensor] | None:
+    """All iterations in one launch, where Triton is installed, as it is with PyTorch for GPUs on Linux."""
+    try:
+        from inbounds.losses.climb import climb
+    except ImportError:
+        return None
+    return climb

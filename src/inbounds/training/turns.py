@@ -148,7 +148,8 @@ class Grouped:
 
         losses = torch.func.vmap(loss, randomness="different")
         self.losses = torch.compile(losses) if compiled else losses
-        adam = torch.optim.Adam(self.weights.values(), lr=run.settings.training.rate, fused=True)
+        rate, cuda = run.settings.training.rate, device.type == "cuda"
+        adam = torch.optim.Adam(self.weights.values(), lr=rate, fused=True, capturable=cuda)
         self.optimiser, self.count = adam, count
         self.lane = Lane(device, seed=0)
         self.replayed = Replayed(self._step, self.lane)
