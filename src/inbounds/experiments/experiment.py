@@ -72,6 +72,7 @@ class Experiment(Model):
     columns: tuple[str, ...]
     seeds: Seeds
     settings: dict[str, Any]
+    presets: dict[str, dict[str, Any]] = Field(default_factory=dict)
     rows: dict[str, Row]
     curves: tuple[Panel, ...] = ()
     sizes: dict[str, str] = Field(default_factory=dict)
@@ -126,12 +127,13 @@ def chosen(experiment: Experiment, rows: Sequence[str], store: Store) -> list[st
 
 
 def settings_of(experiment: Experiment, row: str, preset: str, store: Store, changes: Sequence[str] = ()) -> Settings:
-    """The settings of a row: of the experiment, of the preset, its own, then single changes, each above the last."""
+    """The settings of a row, each above the last: experiment, preset, preset in this experiment, row, changes."""
     if preset not in presets():
         raise BadInput(f"no preset {preset!r}; {nearest(preset, list(presets()))}")
     told = experiment.rows[row]
     content: dict[str, Any] = {}
-    for layer in (experiment.settings, presets()[preset].settings, told.settings):
+    here = experiment.presets.get(preset, {})
+    for layer in (experiment.settings, presets()[preset].settings, here, told.settings):
         content |= _flat(layer)
     if not told.recipe.startswith("proposals_"):
         content = {key: value for key, value in content.items() if not key.startswith("proposals.")}

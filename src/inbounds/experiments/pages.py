@@ -102,8 +102,11 @@ def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
 def _data(run: Collected) -> str:
     data = run.about.get("data") or {}
     checksum = data.get("checksums", {}).get("images.npy", "")
-    fit = (run.about.get("preparation") or {}).get("fit")
-    return f"{data.get('name', 'not known')}" + (f" ({fit}, images {checksum[:10]})" if checksum else "")
+    made = run.about.get("preparation") or {}
+    size = "x".join(map(str, made.get("shape", [])))
+    return f"{data.get('name', 'not known')}" + (
+        f" ({size}, {made['fit']}, images {checksum[:10]})" if checksum else ""
+    )
 
 
 def figures(name: str, preset: str, found: Sequence[Collected]) -> dict[str, Any]:
