@@ -52,7 +52,8 @@ def test_every_experiment_fits_together(name: str) -> None:
         if row.same_as:
             other, _, its = row.same_as.partition("/")
             same = experiment(other)
-            assert same.rows[its].settings == row.settings
+            assert (same.rows[its].settings, same.rows[its].presets) == (row.settings, row.presets)
+            assert same.presets == told.presets
             assert (same.rows[its].recipe, same.settings, same.seeds) == (row.recipe, told.settings, told.seeds)
 
 
@@ -79,6 +80,12 @@ def test_the_papers_settings(store: Store) -> None:
     assert prostate.network.name == "residual_unet"
     assert (prostate.training.copies, prostate.augment.flip, prostate.augment.quarter) == (4, True, True)
     assert (prostate.training.epochs, prostate.training.rate) == (200, 5e-4)
+
+
+def test_what_an_experiment_or_a_row_says_of_a_preset_counts_there_alone(store: Store) -> None:
+    for preset, epochs, copies in (("fast", 20, 30), ("paper", 200, 1)):
+        assert settings_of(experiment("spine"), "full", preset, store).training.epochs == epochs
+        assert settings_of(experiment("hybrid"), "full_5", preset, store).training.copies == copies
 
 
 def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:

@@ -37,6 +37,7 @@ class Row(Model):
         cells: What stands in the table's first columns.
         recipe: What is known.
         settings: Of this row alone.
+        presets: Settings of this row in some presets only.
         seeds: Weak labels other than the experiment's.
         same_as: `experiment/row` with the same settings, whose results serve where this row has none of its own.
         data: What the store must be, by `name` or `fit`; elsewhere the row is left out.
@@ -45,6 +46,7 @@ class Row(Model):
     cells: tuple[str, ...]
     recipe: str
     settings: dict[str, Any] = Field(default_factory=dict)
+    presets: dict[str, dict[str, Any]] = Field(default_factory=dict)
     seeds: Seeds | None = None
     same_as: str = ""
     data: dict[Literal["name", "fit"], str] = Field(default_factory=dict)
@@ -127,13 +129,16 @@ def chosen(experiment: Experiment, rows: Sequence[str], store: Store) -> list[st
 
 
 def settings_of(experiment: Experiment, row: str, preset: str, store: Store, changes: Sequence[str] = ()) -> Settings:
-    """The settings of a row, each above the last: experiment, preset, preset in this experiment, row, changes."""
+    """The settings of a row: of the experiment, of the preset, its own, then single changes, each above the last.
+
+    What an experiment or a row says of the preset counts above all else that it says.
+    """
     if preset not in presets():
         raise BadInput(f"no preset {preset!r}; {nearest(preset, list(presets()))}")
     told = experiment.rows[row]
     content: dict[str, Any] = {}
-    here = experiment.presets.get(preset, {})
-    for layer in (experiment.settings, presets()[preset].settings, here, told.settings):
+    layers = [experiment.settings, presets()[preset].settings, experiment.presets.get(preset, {})]
+    for layer in (*layers, told.settings, told.presets.get(preset, {})):
         content |= _flat(layer)
     if not told.recipe.startswith("proposals_"):
         content = {key: value for key, value in content.items() if not key.startswith("proposals.")}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -182,14 +183,14 @@ class Trainer:
                 "set training.compile=nothing"
             )
         compiled = None
-        if part != "nothing" and not self.whole_scans:  # one length of batch is compiled; whole scans have many
+        if part != "nothing":
             # The runs of a fleet differ more often than the compiler accepts by default, and the rest would stay slow.
             torch._dynamo.config.recompile_limit = 1000
-            network = self.fabric.setup_module(torch.compile(self.network, dynamic=False))
-            supervision = self.supervision.__call__
-            compiled = training.batch, network, supervision
-            if part == "all":
-                compiled = training.batch, network, torch.compile(supervision, dynamic=False)
+            network = self.fabric.setup_module(torch.compile(self.network, dynamic=None if self.whole_scans else False))
+            supervision: Callable[..., Any] = self.supervision.__call__
+            if part == "all" and not self.whole_scans:
+                supervision = torch.compile(supervision, dynamic=False)
+            compiled = None if self.whole_scans else training.batch, network, supervision
         return Step(
             self.fabric.setup_module(self.network),
             self.supervision,
