@@ -96,7 +96,8 @@ def test_a_run_waits_for_its_device_and_only_then(
 def test_compiled_gives_the_same_losses(tmp_path: Path, store: Store, recipe: str, device: str) -> None:
     """Whole scans of different lengths are compiled once."""
     # Without dropout, whose random numbers a compiler may draw in another order.
-    unet = ["training.batch=16", "training.rate=1e-4", f"training.device={device}"]
+    unet = ["network.name=unet", "network.settings={width=4,levels=2}", f"training.device={device}"]
+    unet += ["training.batch=16", "training.rate=1e-4"]
     plain, compiled = (
         Trainer(start(tmp_path / on, store, recipe, f"training.compile={on}", *unet)) for on in ("nothing", "all")
     )

@@ -176,7 +176,8 @@ class Trainer:
         if part is None:
             seen = self.samples.labels.numel() * training.copies * training.epochs
             pays = seen >= COMPILE_FROM.get(self.lane.device.type, seen + 1)
-            part = "all" if pays and _has_compiler(self.lane.device) else "nothing"
+            # Whole scans, compiled for all lengths at once, were not measured on a GPU yet: only where it is asked for.
+            part = "all" if pays and not self.whole_scans and _has_compiler(self.lane.device) else "nothing"
         elif part != "nothing" and not _has_compiler(self.lane.device):
             raise BadInput(
                 f"training.compile={part}: there is no compiler here (g++ for a CPU, gcc for a GPU); install one, or "
