@@ -33,10 +33,9 @@ def climb(
         judged: How many multipliers must have settled for an image to stop, the upper bound's first; 0 for no stop.
     """
     odds, beta = odds.contiguous(), torch.empty_like(lower)
-    _climb[(len(odds),)](
-        odds, lower.contiguous(), upper.contiguous(), beta, odds.shape[1], rate, iterations, settled, judged, BLOCK,
-        num_warps=16,
-    )  # fmt: skip
+    settings = odds.shape[1], rate, iterations, settled, judged, BLOCK
+    with torch.cuda.device_of(odds):
+        _climb[(len(odds),)](odds, lower.contiguous(), upper.contiguous(), beta, *settings, num_warps=16)
     return beta
 
 
