@@ -108,12 +108,13 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("inbounds.experiments.reproduce.train_all", train_here)
     plan = Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")
-    standing_in = {"acdc": "LV", "spine": "vertebra", "promise12": "prostate", "acdc96": "LV", "acdc96-scans": "LV"}
+    standing_in = {"spine": "vertebra", "spine128": "vertebra", "promise12": "prostate", "promise128": "prostate"}
+    standing_in |= dict.fromkeys(("acdc", "acdc160", "acdc96", "acdc96-scans"), "LV")
     for name, klass in standing_in.items():
         classes = tuple(klass if known == "LV" else known for known in hearts.CLASSES)
         called = "acdc split by scans" if name == "acdc96-scans" else "tiny"
         prepare(hearts.sources(4, side=48), Path(name), replace(plan, name=called, classes=classes))
-    rows = {"hybrid": "full_5", "bounds": "80_1100", "loose-bounds": "common_heavy"}
+    rows = {"hybrid": "full_5", "bounds": "individual", "loose-bounds": "common_heavy"}
     for words in [*commands("docs/reproducing.md"), *commands("docs/loose-bounds.md")]:
         if words[0] == "prepare":
             continue  # as on the page on data
@@ -125,8 +126,11 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             # The preset `fast` compiles, which shape checks at run time do not allow.
             words += [part for change in [*SHORT, "training.compile=nothing"] for part in ("--set", change)]
         done(*words)
-    for name in ("left-ventricle", "quick", "hybrid", "spine", "prostate", "bounds", "loose-bounds", "small"):
-        assert Path("out", name, "results", "table.md").is_file()
+    written = {path.parts[1] for path in Path("out").glob("*/results/table.md")}
+    assert written == {
+        *("left-ventricle", "fast", "hybrid", "bounds", "loose-bounds", "small"),
+        *("spine", "spine-small", "spine-weak", "prostate", "prostate-small", "prostate-weak"),
+    }
 
 
 def test_data_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

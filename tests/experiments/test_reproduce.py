@@ -141,7 +141,8 @@ def test_spine_and_bounds(tmp_path: Path, name: str) -> None:
         source(f"Img_{n}", (truth_like(n) > 0).astype("uint8"), split="train" if n < 3 else "validation")
         for n in range(4)
     ]
-    store = make_store(tmp_path / "spine", scans, classes=("background", "vertebra"))
+    shape = (256, 256) if name == "bounds" else (32, 32)  # which bounds in pixels demand
+    store = make_store(tmp_path / "spine", scans, shape=shape, classes=("background", "vertebra"))
     rows = {"spine": "partial_foreground,individual_upper,full", "bounds": "80_1100,0_5000"}[name]
     done(*words(store.path, tmp_path / "out", "--rows", rows, name=name))
     text = (tmp_path / "out" / "results" / "table.md").read_text(encoding="utf-8")
