@@ -28,6 +28,8 @@ class Network(Model):
     settings: dict[str, Any] = {}
     guided: float = Field(default=0.0, ge=0)
     """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.1."""
+    prior: float = Field(default=0.0, ge=0, lt=1)
+    """The probability of each class before training, such as 0.02; as the network has it, if 0."""
     spare: int = Field(default=0, ge=0)
     """More outputs, which count as background: the authors' ENet has two that no loss ever names."""
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from inbounds.config import Network
 from inbounds.errors import BadInput
-from inbounds.networks import Guided, Merged, build
+from inbounds.networks import Guided, Merged, Prior, build
 
 
 def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
@@ -26,4 +26,9 @@ def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
         raise BadInput(f"network.name={settings.name}: {error}") from None
     if settings.spare:
         made = Merged(made, settings.spare)
+    if settings.prior:
+        try:
+            made = Prior(made, settings.prior, classes)
+        except ValueError as error:
+            raise BadInput(f"network.prior={settings.prior}: {error}") from None
     return Guided(made, settings.guided) if settings.guided else made
