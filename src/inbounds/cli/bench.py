@@ -17,7 +17,10 @@ def bench(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     sections: Annotated[
-        str, typer.Option(help="Some of memory,steps,modes,fleet,epoch,plain,growth; all that the device has.")
+        str,
+        typer.Option(
+            help="Some of memory,steps,modes,fleet,grouped,epoch,comparison,plain,growth; all that the device has."
+        ),
     ] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Tiny, to see that it works.")] = False,
     rounds: Annotated[int | None, typer.Option(min=2, help="How often everything is measured in turn.")] = None,
