@@ -16,7 +16,17 @@ PLANE, VOLUME = (5, 6), (3, 4, 5)
 SPACES = [PLANE, VOLUME]
 INDEX = [0, 1, 0, 1]
 
-STATISTICS = ["size", "size_mm", "fraction", "centroid", "spread", "moment", "mean_intensity", "variance_intensity"]
+STATISTICS = [
+    "size",
+    "size_mm",
+    "fraction",
+    "centroid",
+    "spread",
+    "moment",
+    "mean_intensity",
+    "variance_intensity",
+    "border",
+]
 PENALTIES = {"quadratic": inbounds.quadratic, "hinge": inbounds.hinge, "log_barrier": inbounds.log_barrier(50.0)}
 BOUNDS = {
     "tags": Tags(),

@@ -5,6 +5,7 @@ A region of less than one pixel of probability is completed to one pixel, spread
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -79,3 +80,17 @@ def moment(probs: np.ndarray, exponents: list[tuple[int, ...]], index: Index = N
         return central / max(1.0, sum(weights)) ** (1 + sum(powers) / len(powers))
 
     return _table(probs, len(exponents), index, entry)
+
+
+def border(probs: np.ndarray, image: np.ndarray, index: Index = None, edge: float = 0.1, reach: int = 3) -> np.ndarray:
+    window = (2 * reach + 1) ** (probs.ndim - 2) - 1
+
+    def entry(pixels: list, _: int) -> float:
+        found = 0.0
+        for (p, b, w), (q, c, v) in itertools.combinations(pixels, 2):
+            if b == c and max(abs(i - j) for i, j in zip(p, q, strict=True)) <= reach:
+                apart = sum((image[(b, m, *p)] - image[(b, m, *q)]) ** 2 for m in range(image.shape[1]))
+                found += math.exp(-apart / (2 * edge**2)) * (w - v) ** 2
+        return found / (window / 2)
+
+    return _table(probs, 1, index, entry)

@@ -14,6 +14,7 @@ import inbounds
 STABLE = [
     "size",
     "fraction",
+    "border",
     "centroid",
     "spread",
     "moment",

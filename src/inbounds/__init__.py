@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from inbounds.losses import Ascent, Exact, Proposals, cross_entropy
     from inbounds.regions import (
         Scans,
+        border,
         centroid,
         fraction,
         mean_intensity,
@@ -55,6 +56,7 @@ _ROOMS = {
     "losses": ["Ascent", "Exact", "Proposals", "cross_entropy"],
     "regions": [
         "Scans",
+        "border",
         "centroid",
         "fraction",
         "mean_intensity",
@@ -83,6 +85,7 @@ __all__ = [
     "Supervision",
     "Tags",
     "Terms",
+    "border",
     "centroid",
     "cross_entropy",
     "fraction",

@@ -111,7 +111,7 @@ class ProposalSettings(Model):
 class ConstraintSettings(Model):
     """One constraint, written out: what recipes do not have."""
 
-    statistic: Literal["size", "centroid", "spread", "moment", "mean_intensity", "variance_intensity"]
+    statistic: Literal["size", "centroid", "spread", "moment", "mean_intensity", "variance_intensity", "border"]
     bounds: Literal["tags", "common", "individual", "fixed"]
     penalty: Literal["quadratic", "hinge", "log_barrier"] = "quadratic"
     t: float = Field(default=5.0, gt=0)
@@ -121,6 +121,10 @@ class ConstraintSettings(Model):
     absolute: float | None = None
     tight: Literal["both", "upper"] = "both"
     order: int = 2
+    edge: float = Field(default=0.1, gt=0)
+    """Of `border`: the difference in brightness that counts as an edge."""
+    reach: int = Field(default=3, ge=1)
+    """Of `border`: how far apart two pixels may be."""
     classes: list[str] | None = None
     weight: float = 0.01
     scope: Literal["image", "volume"] = "image"

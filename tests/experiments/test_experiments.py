@@ -83,9 +83,20 @@ def test_the_papers_settings(store: Store) -> None:
 
 
 def test_what_an_experiment_or_a_row_says_of_a_preset_counts_there_alone(store: Store) -> None:
-    for preset, epochs, copies in (("fast", 20, 30), ("paper", 200, 1)):
+    for preset, epochs, copies in (("fast", 6, 30), ("border", 6, 30), ("paper", 200, 1)):
         assert settings_of(experiment("spine"), "full", preset, store).training.epochs == epochs
         assert settings_of(experiment("hybrid"), "full_5", preset, store).training.copies == copies
+
+
+def test_a_preset_like_another_differs_in_its_own_settings_alone(store: Store) -> None:
+    for row in ("full", "volume", "proposals_tags"):
+        fast, border = (
+            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("fast", "border")
+        )
+        (more,) = border.pop("constraints")
+        assert (more["statistic"], more["upper"], more["weight"]) == ("border", 0, 100)
+        assert fast.pop("constraints") == []
+        assert fast == border
 
 
 def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:

@@ -91,23 +91,16 @@ def test_a_run_waits_for_its_device_and_only_then(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["individual", "volume"])
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=[gpu, pytest.mark.gpu])])
-def test_compiled_gives_the_same_losses(tmp_path: Path, store: Store, recipe: str, device: str) -> None:
-    """Whole scans of different lengths are compiled once."""
+def test_compiled_gives_the_same_losses(tmp_path: Path, store: Store, device: str) -> None:
     # Without dropout, whose random numbers a compiler may draw in another order.
     unet = ["network.name=unet", "network.settings={width=4,levels=2}", f"training.device={device}"]
     unet += ["training.batch=16", "training.rate=1e-4"]
     plain, compiled = (
-        Trainer(start(tmp_path / on, store, recipe, f"training.compile={on}", *unet)) for on in ("nothing", "all")
+        Trainer(start(tmp_path / on, store, "individual", f"training.compile={on}", *unet)) for on in ("nothing", "all")
     )
     expected = losses(plain)
-    torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
     torch.testing.assert_close(losses(compiled), expected, rtol=1e-3, atol=1e-5)
-    if recipe == "volume":  # whose loss is not compiled
-        assert len({len(batch) for batch in compiled.step.plan}) > 1
-        assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
 
 
 def _deterministic(monkeypatch: pytest.MonkeyPatch) -> None:

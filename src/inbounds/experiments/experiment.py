@@ -84,10 +84,17 @@ class Experiment(Model):
 
 
 class Preset(Model):
-    """How all rows are trained."""
+    """How all rows are trained.
+
+    Attributes:
+        about: What it is, in words.
+        like: Another preset, whose settings hold where this one has none.
+        settings: Its own.
+    """
 
     about: str
-    settings: dict[str, Any]
+    like: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
 
 
 @cache
@@ -133,20 +140,23 @@ def chosen(experiment: Experiment, rows: Sequence[str], store: Store) -> list[st
 def settings_of(experiment: Experiment, row: str, preset: str, store: Store, changes: Sequence[str] = ()) -> Settings:
     """The settings of a row: of the experiment, of the preset, its own, then single changes, each above the last.
 
-    What an experiment or a row says of the preset counts above all else that it says.
+    What an experiment or a row says of the preset counts above all else that it says, and what it says of the preset
+    that this one is like counts too.
     """
     if preset not in presets():
         raise BadInput(f"no preset {preset!r}; {nearest(preset, list(presets()))}")
     told = experiment.rows[row]
     content: dict[str, Any] = {}
-    layers = [experiment.settings, presets()[preset].settings, experiment.presets.get(preset, {})]
-    for layer in (*layers, told.settings, told.presets.get(preset, {})):
+    names = [name for name in (presets()[preset].like, preset) if name]
+    layers = [experiment.settings, *(presets()[name].settings for name in names)]
+    layers += [*(experiment.presets.get(name, {}) for name in names), told.settings]
+    for layer in (*layers, *(told.presets.get(name, {}) for name in names)):
         content |= _flat(layer)
     if not told.recipe.startswith("proposals_"):
         content = {key: value for key, value in content.items() if not key.startswith("proposals.")}
     if content.get("common.patient") == FIRST:
         content["common.patient"] = next(record.patient for record in store.records if record.split == "train")
-    written = [f"{key}={json.dumps(value)}" for key, value in content.items()]
+    written = [f"{key}={_inline(value)}" for key, value in content.items()]
     return read_settings(told.recipe, None, [*written, *changes])
 
 
@@ -154,6 +164,15 @@ def nearest(name: str, names: Sequence[str]) -> str:
     """What may have been meant."""
     near = get_close_matches(name, names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+
+
+def _inline(value: Any) -> str:
+    """A value as TOML writes it within a line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {_inline(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return json.dumps(value)
 
 
 def _flat(content: Mapping[str, Any], before: str = "") -> dict[str, Any]:

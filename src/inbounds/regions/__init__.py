@@ -1,5 +1,6 @@
 """What can be measured of a soft region: pure, differentiable functions, in 2-D and 3-D alike."""
 
+from inbounds.regions.border import border
 from inbounds.regions.extent import size
 from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
 from inbounds.regions.scans import Scans
@@ -9,6 +10,7 @@ from inbounds.regions.statistic import Statistic, statistic
 __all__ = [
     "Scans",
     "Statistic",
+    "border",
     "centroid",
     "fraction",
     "mean_intensity",

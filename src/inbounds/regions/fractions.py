@@ -23,7 +23,7 @@ def share(
     return (numerator + missing * whole) / (mass + missing)
 
 
-def _potential(probs: Tensor, potential: Tensor, *, shared: bool = False) -> Float[Tensor, "B M *space"]:
+def fit_to(probs: Tensor, potential: Tensor, *, shared: bool = False) -> Float[Tensor, "B M *space"]:
     """The potential of each image; `shared` allows one without a batch axis, the same for all."""
     batch, space = probs.shape[0], probs.shape[2:]
     if shared and potential.ndim == probs.ndim - 1:
@@ -64,7 +64,7 @@ def _sums(
 
 
 def _fraction_scale(probs: Tensor, potential: Tensor, *, scans: Scans | None = None) -> Tensor:
-    return _scale(_potential(probs, potential, shared=True), scans)
+    return _scale(fit_to(probs, potential, shared=True), scans)
 
 
 def _scale(potential: Float[Tensor, "B M *space"], scans: Scans | None) -> Float[Tensor, "N 1 M"]:
@@ -95,7 +95,7 @@ def fraction(
         >>> fraction(torch.tensor([[[[1.0, 1.0, 0.0]]]]), torch.tensor([[[2.0, 4.0, 9.0]]]))
         tensor([[[3.]]])
     """
-    return _average(probs, _potential(probs, potential, shared=True), scans)
+    return _average(probs, fit_to(probs, potential, shared=True), scans)
 
 
 def _average(
@@ -106,7 +106,7 @@ def _average(
 
 
 def _intensity_scale(probs: Tensor, image: Tensor, *, scans: Scans | None = None) -> Tensor:
-    return _scale(_potential(probs, image), scans)
+    return _scale(fit_to(probs, image), scans)
 
 
 @statistic(scale=_intensity_scale)
@@ -121,11 +121,11 @@ def mean_intensity(
         >>> mean_intensity(torch.tensor([[[[1.0, 1.0, 0.0]]]]), torch.tensor([[[[2.0, 4.0, 9.0]]]]))
         tensor([[[3.]]])
     """
-    return _average(probs, _potential(probs, image), scans)
+    return _average(probs, fit_to(probs, image), scans)
 
 
 def _variance_scale(probs: Tensor, image: Tensor, *, scans: Scans | None = None) -> Tensor:
-    return _scale(_potential(probs, image), scans).square()
+    return _scale(fit_to(probs, image), scans).square()
 
 
 @statistic(scale=_variance_scale)
@@ -140,7 +140,7 @@ def variance_intensity(
         >>> variance_intensity(torch.tensor([[[[1.0, 1.0, 0.0]]]]), torch.tensor([[[[2.0, 4.0, 9.0]]]]))
         tensor([[[1.]]])
     """
-    potential = _potential(probs, image)
+    potential = fit_to(probs, image)
     mean, variance = _whole(potential, scans)
     inside = mean_intensity(probs, image, scans=scans)
     centre = each(inside, scans).reshape(*probs.shape[:2], -1, *(1,) * (probs.ndim - 2))

@@ -14,13 +14,15 @@ from inbounds.datasets.known import to_tensors
 from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
 from inbounds.losses import Ascent, Exact
-from inbounds.regions import Statistic, centroid, mean_intensity, moment, size, spread, variance_intensity
+from inbounds.regions import Statistic, border, centroid, mean_intensity, moment, size, spread, variance_intensity
 from inbounds.supervision import Supervision, recipes
 
 STATISTICS: dict[str, Statistic[...]] = {
+    "border": border,
     "size": size,
     "centroid": centroid,
     "spread": spread,
+    "moment": moment,
     "mean_intensity": mean_intensity,
     "variance_intensity": variance_intensity,
 }
@@ -128,7 +130,11 @@ def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int
     else:
         bounds = (Common if written.bounds == "common" else Fixed)(written.lower, written.upper)
     penalty = {"quadratic": quadratic, "hinge": hinge}.get(written.penalty) or log_barrier(written.t)
-    statistic = moment.using(order=written.order) if written.statistic == "moment" else STATISTICS[written.statistic]
+    statistic = STATISTICS[written.statistic]
+    if statistic is moment:
+        statistic = moment.using(order=written.order)
+    elif statistic is border:
+        statistic = border.using(edge=written.edge, reach=written.reach)
     return Constraint(
         statistic,
         bounds,

@@ -176,22 +176,22 @@ class Trainer:
         if part is None:
             seen = self.samples.labels.numel() * training.copies * training.epochs
             pays = seen >= COMPILE_FROM.get(self.lane.device.type, seen + 1)
-            # Whole scans, compiled for all lengths at once, were not measured on a GPU yet: only where it is asked for.
-            part = "all" if pays and not self.whole_scans and _has_compiler(self.lane.device) else "nothing"
+            part = "all" if pays and _has_compiler(self.lane.device) else "nothing"
         elif part != "nothing" and not _has_compiler(self.lane.device):
             raise BadInput(
                 f"training.compile={part}: there is no compiler here (g++ for a CPU, gcc for a GPU); install one, or "
                 "set training.compile=nothing"
             )
         compiled = None
-        if part != "nothing":
+        # Scans are of many lengths: for one of them it does not pay, and for all at once it took a minute a run.
+        if part != "nothing" and not self.whole_scans:
             # The runs of a fleet differ more often than the compiler accepts by default, and the rest would stay slow.
             torch._dynamo.config.recompile_limit = 1000
-            network = self.fabric.setup_module(torch.compile(self.network, dynamic=None if self.whole_scans else False))
+            network = self.fabric.setup_module(torch.compile(self.network, dynamic=False))
             supervision: Callable[..., Any] = self.supervision.__call__
-            if part == "all" and not self.whole_scans:
+            if part == "all":
                 supervision = torch.compile(supervision, dynamic=False)
-            compiled = None if self.whole_scans else training.batch, network, supervision
+            compiled = training.batch, network, supervision
         return Step(
             self.fabric.setup_module(self.network),
             self.supervision,

@@ -31,7 +31,7 @@ class Step:
         backward: Takes the total.
         lane: Where steps run.
         whole_scans: Whether a batch is one whole scan.
-        compiled: A length of batch, and the network and the supervision compiled for it; no length if for any.
+        compiled: A length of batch, and the network and the supervision compiled for it.
         mean: A running mean of the network's weights, and the share of it that stays at each step.
     """
 
@@ -46,7 +46,7 @@ class Step:
         lane: Lane,
         *,
         whole_scans: bool = False,
-        compiled: tuple[int | None, Callable[..., Any], Callable[..., Any]] | None = None,
+        compiled: tuple[int, Callable[..., Any], Callable[..., Any]] | None = None,
         mean: tuple[nn.Module, float] | None = None,
     ) -> None:
         self.network: Callable[..., Any] = network
@@ -103,10 +103,8 @@ class Step:
         if self.augment is not None:
             batch, _ = self.augment(batch)
         network, supervision = self.network, self.supervision
-        if self.compiled is not None and self.compiled[0] in (None, length):
-            compiled_for, network, supervision = self.compiled
-            if compiled_for is None:  # else the first lengths would each be compiled
-                torch._dynamo.maybe_mark_dynamic(batch.image, 0)
+        if self.compiled is not None and self.compiled[0] == length:
+            _, network, supervision = self.compiled
         self.optimiser.zero_grad(set_to_none=True)
         total, named = supervision(network(batch.image), batch.image, batch.annotation)
         self.backward(total)

@@ -1,0 +1,88 @@
+"""How much of a region's border lies where the image has no edge."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from inbounds.regions.fractions import fit_to
+from inbounds.regions.scans import Scans, total
+from inbounds.regions.statistic import statistic
+
+
+def _pixels(
+    probs: Tensor,
+    image: Tensor,  # noqa: ARG001
+    *,
+    edge: float = 0.1,  # noqa: ARG001
+    reach: int = 3,  # noqa: ARG001
+    scans: Scans | None = None,  # noqa: ARG001
+) -> float:
+    return math.prod(probs.shape[2:])
+
+
+@statistic(scale=_pixels)
+def border(
+    probs: Float[Tensor, "B K *space"],
+    image: Float[Tensor, "B channels *space"],
+    *,
+    edge: float = 0.1,
+    reach: int = 3,
+    scans: Scans | None = None,
+) -> Float[Tensor, "N K M"]:
+    """How far neighbours that look alike are told apart: `sum w_pq (S_p - S_q)^2` over pairs of pixels.
+
+    Pairs are at most `reach` pixels apart along each axis, and the sum is divided by the number of pairs that belong to
+    a pixel (half of its neighbours). A pair of the same brightness counts 1, a pair whose brightness differs by `d`
+    counts `exp(-d^2 / (2 edge^2))`. So of a mask it grows with the length of border that no edge of the image accounts
+    for; it is the energy that a random walker minimises (Grady, 2006). An upper bound of 0 asks a region to end at
+    edges, and to fill the space between them.
+
+    Empty region: 0. Natural scale: the number of pixels of one image.
+
+    Args:
+        probs: Probabilities.
+        image: What shows the edges. It gets no gradient.
+        edge: The difference in brightness that counts as an edge, where images go from 0 to 1.
+        reach: How far apart two pixels of a pair may be along each axis.
+        scans: Which slices belong together; sums are then those of a scan. Pairs lie within a slice.
+
+    Example:
+        >>> image = torch.tensor([[[[0.0, 0.0, 1.0]]]])
+        >>> border(torch.tensor([[[[1.0, 1.0, 0.0]]]]), image, reach=1).round()
+        tensor([[[0.]]])
+        >>> border(torch.tensor([[[[1.0, 0.0, 0.0]]]]), image, reach=1)
+        tensor([[[0.2500]]])
+    """
+    if not edge > 0 or reach < 1:
+        raise ValueError(f"edge must be above 0 and reach at least 1, not {edge} and {reach}")
+    image = fit_to(probs, image)
+    probs = probs.to(image.dtype)
+    with torch.no_grad():
+        # Beyond the image all is infinitely bright, so that no pair has a pixel there.
+        differences = _around(image, reach, math.inf) - image.unsqueeze(2)
+        alike = torch.exp(differences.square().sum(dim=1, keepdim=True) / (-2 * edge**2))
+        pull = (alike * (probs.unsqueeze(2) - _around(probs, reach, 0))).sum(dim=2) * (2 / alike.shape[2])
+        found = (probs * pull).flatten(2).sum(dim=2)
+    # The gradient is known: keeping all neighbours of all pixels for it would take much memory.
+    found = found + 2 * ((probs - probs.detach()) * pull).flatten(2).sum(dim=2)
+    return total(found, scans).unsqueeze(-1)
+
+
+def _around(x: Float[Tensor, "B C *space"], reach: int, beyond: float) -> Float[Tensor, "B C window *space"]:
+    """The neighbours of every pixel, without the pixel itself."""
+    space = x.shape[2:]
+    wider = functional.pad(x, [reach] * (2 * len(space)), value=beyond)
+    near = []
+    for step in itertools.product(range(2 * reach + 1), repeat=len(space)):
+        if step != (reach,) * len(space):
+            moved = wider
+            for axis, (by, side) in enumerate(zip(step, space, strict=True), start=2):
+                moved = moved.narrow(axis, by, side)
+            near.append(moved)
+    return torch.stack(near, dim=2)

@@ -1,0 +1,60 @@
+"""The border that no edge of the image accounts for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from inbounds import Constraint, Fixed, border, hinge
+
+BRIGHT = torch.zeros(1, 1, 16, 16)
+BRIGHT[..., 4:12, 4:12] = 1.0
+
+
+def square(first: int, last: int) -> torch.Tensor:
+    probs = torch.zeros(1, 1, 16, 16)
+    probs[..., first:last, first:last] = 1.0
+    return probs
+
+
+def test_a_region_that_ends_at_edges_has_none() -> None:
+    assert border(square(4, 12), BRIGHT).item() < 1e-6
+    assert border(square(5, 11), BRIGHT).item() > 10
+    assert border(square(3, 13), BRIGHT).item() > 10
+
+
+def test_without_edges_it_grows_with_the_border_alone() -> None:
+    flat = torch.zeros(1, 1, 16, 16)
+    small, large = border(square(6, 10), flat).item(), border(square(4, 12), flat).item()
+    assert 1.9 < large / small < 2.6
+    assert border(torch.ones(1, 1, 16, 16), flat).item() == 0
+
+
+def test_reach_says_how_far_pixels_look() -> None:
+    row = torch.zeros(1, 1, 1, 6)
+    step = torch.tensor([[[[1.0, 1.0, 1.0, 0.0, 0.0, 0.0]]]])
+    # Reach 1 is 8 neighbours, so 4 pairs a pixel, of which one row has one: 1 / 4. Reach 2: 1 + 2 pairs, of 12 a pixel.
+    assert border(step, row, reach=1).item() == 0.25
+    assert border(step, row, reach=2).item() == 0.25
+
+
+def test_descent_moves_a_region_to_the_edges() -> None:
+    """From a seed in the middle of a bright square to all of it, and no further."""
+    logits = torch.zeros(1, 2, 16, 16, requires_grad=True)
+    loss = Constraint(border, Fixed(None, 0), hinge, weight=10.0)
+    seed = torch.zeros(16, 16, dtype=torch.bool)
+    seed[7:9, 7:9] = True
+    optimiser = torch.optim.Adam([logits], lr=0.1)
+    for _ in range(300):
+        optimiser.zero_grad()
+        log_probs = logits.log_softmax(1)
+        ends = log_probs[0, 1, seed].mean() + log_probs[0, 0, :2].mean()
+        (loss(log_probs.exp(), BRIGHT) - ends).backward()
+        optimiser.step()
+    assert torch.equal(logits[0].argmax(0).bool(), BRIGHT[0, 0].bool())
+
+
+@pytest.mark.parametrize("settings", [{"edge": 0.0}, {"edge": -1.0}, {"reach": 0}])
+def test_refuses_settings_that_mean_nothing(settings) -> None:
+    with pytest.raises(ValueError, match="edge must be above 0 and reach at least 1"):
+        border(square(4, 12), BRIGHT, **settings)
