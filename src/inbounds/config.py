@@ -28,6 +28,8 @@ class Network(Model):
     settings: dict[str, Any] = {}
     guided: float = Field(default=0.0, ge=0)
     """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.1."""
+    grown: int = Field(default=0, ge=0)
+    """A pixel has the best score within so many pixels: the network finds the cores that seeds come from."""
     prior: float = Field(default=0.0, ge=0, lt=1)
     """The probability of each class before training, such as 0.02; as the network has it, if 0."""
     spare: int = Field(default=0, ge=0)

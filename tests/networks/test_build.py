@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.ndimage
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -13,7 +15,7 @@ from torch.nn import functional
 
 from inbounds.config import Network
 from inbounds.errors import BadInput
-from inbounds.networks import AnySize, ENet, Merged, Prior, build, networks
+from inbounds.networks import AnySize, ENet, Grown, Merged, Prior, build, networks
 from inbounds.runs.network import network_of
 
 # Small enough for a laptop; what is tested does not depend on the width.
@@ -296,3 +298,25 @@ def test_a_prior_is_a_share(share: float, classes: int) -> None:
     if share > 0:
         with pytest.raises(BadInput, match=f"network.prior={share}: 2 classes"):
             network_of(Network(prior=share), 1, classes)
+
+
+@pytest.mark.parametrize("space", [(9, 11), (5, 6, 7)], ids=["2d", "3d"])
+def test_regions_grow_by_so_many_pixels(space: tuple[int, ...]) -> None:
+    """The mask is that of the plain network, dilated by a box; two classes compete as before."""
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(2, 3, *space, generator=generator) - torch.tensor([0.0, 2.0, 2.0]).reshape(
+        3, *[1] * len(space)
+    )
+    grown = Grown(nn.Identity(), 1)(scores)
+    assert grown.shape == scores.shape
+    near = scipy.ndimage.generate_binary_structure(len(space), len(space))
+    for before, after in zip(scores, grown, strict=True):
+        found = (before[1:] > before[0]).any(0).numpy()
+        assert 0 < found.sum() < found.size / 2
+        assert np.array_equal(scipy.ndimage.binary_dilation(found, near), (after.argmax(0) > 0).numpy())
+
+
+def test_growing_needs_a_reach() -> None:
+    with pytest.raises(ValueError, match="grow by 1 pixel or more, not by 0"):
+        Grown(nn.Identity(), 0)
+    assert isinstance(network_of(Network(grown=2, guided=0.1), 1, 2), Grown)

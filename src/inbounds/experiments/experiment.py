@@ -147,7 +147,9 @@ def settings_of(experiment: Experiment, row: str, preset: str, store: Store, cha
         raise BadInput(f"no preset {preset!r}; {nearest(preset, list(presets()))}")
     told = experiment.rows[row]
     content: dict[str, Any] = {}
-    names = [name for name in (presets()[preset].like, preset) if name]
+    names = [preset]
+    while like := presets()[names[0]].like:
+        names.insert(0, like)
     layers = [experiment.settings, *(presets()[name].settings for name in names)]
     layers += [*(experiment.presets.get(name, {}) for name in names), told.settings]
     for layer in (*layers, *(told.presets.get(name, {}) for name in names)):

@@ -47,15 +47,20 @@ def presets_of(name: str, found: Sequence[Collected]) -> list[str]:
 
 
 def table(name: str, preset: str, found: Sequence[Collected]) -> str:
-    """The paper's table with ours beside it, in Markdown."""
+    """The paper's table with ours beside it, in Markdown; rows that were not run are named below it."""
     told, theirs = experiment(name), paper(name)
     lines = [[*told.columns, "paper", *(f"{protocol} epoch, per {what}" for protocol, what in SHOWN), "runs"]]
     by_row = rows_of(name, preset, found)
+    missing = [row for row, runs in by_row.items() if not runs]
     for row, runs in by_row.items():
+        if row in missing and len(missing) < len(by_row):
+            continue
         figure = theirs.get(row)
         ours = [_mean([run.value(f"dsc_{what}", protocol) for run in runs]) for protocol, what in SHOWN]
         lines.append([*told.rows[row].cells, "n/a" if figure is None else f"{figure:.3f}", *ours, _count(runs)])
     notes = _notes(preset, by_row)
+    if 0 < len(missing) < len(by_row):
+        notes.append(f"Not run: {', '.join(f'`{row}`' for row in missing)}.")
     return markdown(lines) + "\n" + "".join(f"\n{note}\n" for note in notes)
 
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from inbounds.config import Network
 from inbounds.errors import BadInput
-from inbounds.networks import Guided, Merged, Prior, build
+from inbounds.networks import Grown, Guided, Merged, Prior, build
 
 
 def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
@@ -31,4 +31,6 @@ def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
             made = Prior(made, settings.prior, classes)
         except ValueError as error:
             raise BadInput(f"network.prior={settings.prior}: {error}") from None
-    return Guided(made, settings.guided) if settings.guided else made
+    if settings.guided:
+        made = Guided(made, settings.guided)
+    return Grown(made, settings.grown) if settings.grown else made
