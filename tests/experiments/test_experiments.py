@@ -239,3 +239,17 @@ def test_a_damaged_result_is_named(tmp_path: Path) -> None:
     page.write_text("<!-- results:spin -->\n<!-- end -->\n")
     with pytest.raises(BadInput, match="no results 'spin'; did you mean 'spine'"):
         rewrite(page, tmp_path, [])
+
+
+def test_presets_side_by_side(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "full", 0, (0.7, 0.6))
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results:left-ventricle:paper,fast -->\n<!-- end -->\n")
+    lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
+    assert "| known beside the seeds | method | paper | `paper` | `fast` |" in lines
+    assert "| every pixel | cross-entropy | 0.887 | 0.800 / 0.700 |  |" in lines
+    assert "| tags | direct penalty | 0.792 |  |  |" in lines
+    assert any(line.startswith("- `fast`: for a GPU") for line in lines)
+    page.write_text("<!-- results:left-ventricle:paper,fastt -->\n<!-- end -->\n")
+    with pytest.raises(BadInput, match="no preset 'fastt'; did you mean 'fast'"):
+        rewrite(page, tmp_path, [])

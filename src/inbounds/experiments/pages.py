@@ -17,7 +17,7 @@ from inbounds.reports.bench import draw_growth, filled, markdown, read_benches, 
 from inbounds.reports.figures import Curve, Level, draw_curves, draw_levels, draw_sizes
 from inbounds.writing import file_aside
 
-MARKED = re.compile(r"(<!-- results:([a-z-]+)(?::([a-z-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- results:([a-z-]+)(?::([a-z,-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 TIMES = "times"
 BENCH = "bench"
 ALTS = {
@@ -62,6 +62,28 @@ def table(name: str, preset: str, found: Sequence[Collected]) -> str:
     if 0 < len(missing) < len(by_row):
         notes.append(f"Not run: {', '.join(f'`{row}`' for row in missing)}.")
     return markdown(lines) + "\n" + "".join(f"\n{note}\n" for note in notes)
+
+
+def comparison(name: str, presets_shown: Sequence[str], found: Sequence[Collected]) -> str:
+    """Several presets side by side, in Markdown: DSC per volume at the best and at the last epoch of each row."""
+    for preset in presets_shown:
+        if preset not in presets():
+            raise BadInput(f"no preset {preset!r}; {nearest(preset, list(presets()))}")
+    told, theirs = experiment(name), paper(name)
+    by_preset = {preset: rows_of(name, preset, found) for preset in presets_shown}
+    lines = [[*told.columns, "paper", *(f"`{preset}`" for preset in presets_shown)]]
+    for row, about in told.rows.items():
+        figure = theirs.get(row)
+        ours = [
+            " / ".join(_mean([run.value("dsc_volume", protocol) for run in rows[row]]) for protocol in ("best", "last"))
+            if rows[row]
+            else ""
+            for rows in by_preset.values()
+        ]
+        lines.append([*about.cells, "n/a" if figure is None else f"{figure:.3f}", *ours])
+    legend = [f"- `{preset}`: {presets()[preset].about}." for preset in presets_shown]
+    text = "DSC per volume, best epoch / last epoch; empty where it was not run. The presets:"
+    return "\n".join([markdown(lines), "", text, "", *legend, ""])
 
 
 def _mean(values: Sequence[float]) -> str:
@@ -220,8 +242,9 @@ def rewrite(page: Path, root: Path, found: Sequence[Collected]) -> str:
     """The text of a page with everything between `<!-- results:... -->` and `<!-- end -->` as the results have it.
 
     Args:
-        page: A Markdown file. Marks name an experiment, all presets of which are shown, or `experiment:preset`;
-            `times` is a table of its own. Marks of benchmarks are those of `inbounds.reports.bench.filled`.
+        page: A Markdown file. Marks name an experiment, all presets of which are shown, or `experiment:preset`, or
+            `experiment:preset,preset` for presets side by side; `times` is a table of its own. Marks of benchmarks are
+            those of `inbounds.reports.bench.filled`.
         root: The folder of results, with tables and figures in `experiment/preset`; benchmarks are in `bench`.
         found: What is in it.
     """
@@ -230,6 +253,8 @@ def rewrite(page: Path, root: Path, found: Sequence[Collected]) -> str:
         start, name, preset, end = mark.groups()
         if name == TIMES:
             body = times_table(found)
+        elif name in NAMES and preset and "," in preset:
+            body = comparison(name, preset.split(","), found)
         elif name in NAMES:
             body = "\n".join(_shown(page, root, name, each, found) for each in _wanted(name, preset, found))
         else:

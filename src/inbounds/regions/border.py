@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import torch
 from jaxtyping import Float
@@ -64,25 +65,25 @@ def border(
     image = fit_to(probs, image)
     probs = probs.to(image.dtype)
     with torch.no_grad():
+        pull = torch.zeros_like(probs)
         # Beyond the image all is infinitely bright, so that no pair has a pixel there.
-        differences = _around(image, reach, math.inf) - image.unsqueeze(2)
-        alike = torch.exp(differences.square().sum(dim=1, keepdim=True) / (-2 * edge**2))
-        pull = (alike * (probs.unsqueeze(2) - _around(probs, reach, 0))).sum(dim=2) * (2 / alike.shape[2])
+        for other, there in zip(_around(image, reach, math.inf), _around(probs, reach, 0), strict=True):
+            alike = torch.exp((other - image).square().sum(dim=1, keepdim=True) / (-2 * edge**2))
+            pull += alike * (probs - there)
+        pull *= 2 / ((2 * reach + 1) ** (probs.ndim - 2) - 1)
         found = (probs * pull).flatten(2).sum(dim=2)
     # The gradient is known: keeping all neighbours of all pixels for it would take much memory.
     found = found + 2 * ((probs - probs.detach()) * pull).flatten(2).sum(dim=2)
     return total(found, scans).unsqueeze(-1)
 
 
-def _around(x: Float[Tensor, "B C *space"], reach: int, beyond: float) -> Float[Tensor, "B C window *space"]:
-    """The neighbours of every pixel, without the pixel itself."""
+def _around(x: Float[Tensor, "B C *space"], reach: int, beyond: float) -> Iterator[Float[Tensor, "B C *space"]]:
+    """One after another the neighbours of every pixel, without the pixel itself."""
     space = x.shape[2:]
     wider = functional.pad(x, [reach] * (2 * len(space)), value=beyond)
-    near = []
     for step in itertools.product(range(2 * reach + 1), repeat=len(space)):
         if step != (reach,) * len(space):
             moved = wider
             for axis, (by, side) in enumerate(zip(step, space, strict=True), start=2):
                 moved = moved.narrow(axis, by, side)
-            near.append(moved)
-    return torch.stack(near, dim=2)
+            yield moved
