@@ -67,6 +67,8 @@ def statistic(name: str, space: tuple[int, ...]) -> inbounds.regions.Statistic:
         return inbounds.fraction.using(potential=potential(space))
     if name == "moment":
         return inbounds.moment.using(order=2)
+    if name == "border":
+        return inbounds.border.using(reach=1)
     return getattr(inbounds, name)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+import oracles
+from cases import SPACES, random, random_probs
 from inbounds import Constraint, Fixed, border, hinge
 
 BRIGHT = torch.zeros(1, 1, 16, 16)
@@ -15,6 +17,14 @@ def square(first: int, last: int) -> torch.Tensor:
     probs = torch.zeros(1, 1, 16, 16)
     probs[..., first:last, first:last] = 1.0
     return probs
+
+
+@pytest.mark.parametrize("space", SPACES, ids=["2d", "3d"])
+def test_agrees_with_a_slow_oracle_at_any_reach(space: tuple[int, ...]) -> None:
+    probs, image = random_probs(2, 2, space), 0.3 * random(2, 1, *space, seed=1)
+    for settings in ({}, {"reach": 2, "edge": 0.05}):
+        expected = torch.from_numpy(oracles.border(probs.numpy(), image.numpy(), **settings))
+        torch.testing.assert_close(border(probs, image, **settings), expected)
 
 
 def test_a_region_that_ends_at_edges_has_none() -> None:

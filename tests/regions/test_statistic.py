@@ -29,7 +29,7 @@ def oracle(name: str, probs: torch.Tensor, image: torch.Tensor, scans: Scans | N
         "moment": lambda: oracles.moment(p, exponents(2, len(space)), index),
         "mean_intensity": lambda: oracles.fraction(p, image.numpy(), index),
         "variance_intensity": lambda: oracles.variance(p, image.numpy(), index),
-        "border": lambda: oracles.border(p, image.numpy(), index),
+        "border": lambda: oracles.border(p, image.numpy(), index, reach=1),
     }
     return torch.from_numpy(slow[name]())
 
