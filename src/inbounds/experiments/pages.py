@@ -140,7 +140,7 @@ def figures(name: str, preset: str, found: Sequence[Collected]) -> dict[str, Any
     """What each figure of an experiment shows, by the name of its file; only those that have anything to show."""
     panels, lines, told = curves(name, preset, found), levels(name, preset, found), experiment(name).levels
     shown: dict[str, Any] = {}
-    if any(some for _, some in panels):
+    if panels:
         shown["curves"] = (panels,)
     if ratios := sizes(name, preset, found):
         shown["sizes"] = (ratios,)
@@ -157,12 +157,12 @@ def draw(folder: Path, name: str, preset: str, found: Sequence[Collected]) -> li
 
 
 def curves(name: str, preset: str, found: Sequence[Collected]) -> list[tuple[str, list[Curve]]]:
-    """What the figure of DSC by epoch shows: by panel the curves of the rows that were run."""
+    """What the figure of DSC by epoch shows: by panel the curves of the rows that were run, if there are any."""
     by_row, panels = rows_of(name, preset, found), []
     for panel in experiment(name).curves:
         some = [Curve(label, tuple(_points(run) for run in by_row[row])) for row, label in panel.rows.items()]
         panels.append((panel.title, [curve for curve in some if curve.seeds]))
-    return panels
+    return [(title, some) for title, some in panels if some]
 
 
 def sizes(name: str, preset: str, found: Sequence[Collected]) -> list[tuple[str, Curve, Curve]]:
