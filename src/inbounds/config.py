@@ -131,6 +131,8 @@ class ConstraintSettings(Model):
     weight: float = 0.01
     scope: Literal["image", "volume"] = "image"
     name: str = ""
+    wish: bool = False
+    """Part of the loss, but not among the bounds that are said to hold or not."""
 
 
 class Settings(Model):

@@ -174,6 +174,21 @@ def test_a_device_that_is_not_there_is_told_in_one_line(tmp_path: Path, store: S
         Trainer(start(tmp_path / "run", store, "tags", "training.device=banana"))
 
 
+def test_a_wish_is_in_the_loss_and_not_among_the_bounds(tmp_path: Path, store: Store) -> None:
+    """The share of bounds that hold, by which a network may be chosen, is that of the other constraints."""
+    border = "statistic='border', bounds='fixed', upper=0, penalty='hinge', weight=1.0, name='border', reach=1"
+    found = {}
+    for wish in ("true", "false"):
+        run = start(tmp_path / wish, store, "tags", f"constraints=[{{{border}, wish={wish}}}]", "training.epochs=1")
+        Trainer(run).fit()
+        found[wish] = {(row.split, row.metric, row.klass): row.value for row in read(run.path / "metrics.csv")}
+    counted, left_out = found["false"], found["true"]
+    assert left_out["train", "loss_border", ""] == counted["train", "loss_border", ""] > 0
+    assert set(counted) - set(left_out) == {("validation", f"held_{kind}", "border") for kind in ("soft", "hard")}
+    assert left_out["validation", "held", ""] == left_out["validation", "held_hard", "size"]
+    assert counted["validation", "violations", ""] > left_out["validation", "violations", ""]
+
+
 def test_without_a_compiler_nothing_is_compiled(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inbounds.training.loop.shutil.which", lambda _: None)
     long = start(tmp_path / "long", store, "tags", "training.epochs=100000")

@@ -39,6 +39,8 @@ class Constraint:
         weight: The paper's lambda: a number, or a 0-d tensor.
         scope: `image` measures each image; `volume` measures all slices of a scan together.
         name: What the loss term is called; the statistic's name if not given.
+        wish: A price on what is never quite avoided, such as any `border` at all: part of the loss, but not among the
+            bounds that are said to hold or not.
 
     Example:
         >>> loss = Constraint(size, Fixed(4, 6), weight=0.01)
@@ -53,6 +55,7 @@ class Constraint:
     weight: float | Tensor = 1.0
     scope: Literal["image", "volume"] = "image"
     name: str = ""
+    wish: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):

@@ -161,7 +161,7 @@ def _held(supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, r
     rows: Found = []
     order = torch.arange(probs.shape[1])[:, None, None]
     masks = (mask[:, None] == order).to(probs)
-    for constraint in supervision.constraints:
+    for constraint in supervision.watched:
         scopes: list[int | Literal[""]] = list(range(record.slices)) if constraint.scope == "image" else [""]
         for kind, region in (("soft", probs), ("hard", masks)):
             held, known = constraint.held(region, batch.image, batch.annotation)

@@ -63,12 +63,12 @@ def validate(
     training = network.training
     network.eval()
     overlaps, soft_sizes, hard_sizes = [], [], []
-    held: dict[str, list[tuple[Tensor, ...]]] = {constraint.name: [] for constraint in supervision.constraints}
+    held: dict[str, list[tuple[Tensor, ...]]] = {constraint.name: [] for constraint in supervision.watched}
     for group in samples.groups(CHUNK) if groups is None else groups:
         batch = samples.whole(group)
         probs = predict(network, batch.image)
         mask = most_probable(probs)
-        for constraint in supervision.constraints:
+        for constraint in supervision.watched:
             soft, _ = constraint.held(probs, batch.image, batch.annotation)
             hard, known = constraint.held(probs, batch.image, batch.annotation, hard=True)
             held[constraint.name].append((soft & known, hard & known, known))

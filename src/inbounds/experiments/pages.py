@@ -122,7 +122,8 @@ def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
     for run in runs:
         patient = ((run.about.get("settings") or {}).get("common") or {}).get("patient")
         if patient:
-            fitted.setdefault(f"Common bounds fitted on {patient}: {run.about['known'][-1]}.", "")
+            (size,) = (phrase for phrase in run.about["known"] if phrase.startswith("size"))
+            fitted.setdefault(f"Common bounds fitted on {patient}: {size}.", "")
     return [*notes, *fitted]
 
 

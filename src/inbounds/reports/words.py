@@ -24,7 +24,8 @@ def known(run: Run, constraints: Sequence[Constraint]) -> tuple[str, ...]:
     if hybrid.full_scans:
         scans = f"{hybrid.full_scans} scan{'s' * (hybrid.full_scans > 1)} in full"
         labels = f"{scans}, nothing else" if hybrid.only_full else f"{scans}, {labels} in the others"
-    return (labels, *(_phrase(constraint, run.classes) for constraint in constraints))
+    phrases = (_phrase(constraint, run.classes) + " (a wish)" * constraint.wish for constraint in constraints)
+    return (labels, *phrases)
 
 
 def _phrase(constraint: Constraint, classes: Sequence[str]) -> str:

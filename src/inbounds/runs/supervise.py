@@ -143,4 +143,5 @@ def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int
         weight=written.weight,
         scope=written.scope,
         name=written.name or f"{written.statistic}_{number}",
+        wish=written.wish,
     )

@@ -60,6 +60,11 @@ class Supervision:
         if twice:
             raise ValueError(f"two loss terms are called {twice[0]!r}: give one of the constraints another `name`")
 
+    @property
+    def watched(self) -> list[Constraint]:
+        """The constraints that hold or do not: all but wishes."""
+        return [constraint for constraint in self.constraints if not constraint.wish]
+
     def __call__(
         self,
         logits: Float[Tensor, "B K *space"],
