@@ -98,6 +98,8 @@ class Hybrid(Model):
 
     full_scans: int = Field(default=0, ge=0)
     only_full: bool = False
+    repeat: int = Field(default=1, ge=1)
+    """How often an epoch goes through the fully labelled scans while it goes through the others once."""
 
 
 class ProposalSettings(Model):
@@ -131,6 +133,8 @@ class ConstraintSettings(Model):
     weight: float = 0.01
     scope: Literal["image", "volume"] = "image"
     name: str = ""
+    margin: float = Field(default=0.0, ge=0, lt=1)
+    """The loss asks for bounds drawn in by this share of themselves."""
     wish: bool = False
     """Part of the loss, but not among the bounds that are said to hold or not."""
 
@@ -143,6 +147,8 @@ class Settings(Model):
     relative: float | None = None
     absolute: float | None = None
     centroid_weight: float | None = None
+    margin: float = Field(default=0.0, ge=0, lt=1)
+    """The loss asks for sizes within bounds drawn in by this share: 66 to 1800 instead of 60 to 2000 for 0.1."""
     common: CommonRange = CommonRange()
     network: Network = Network()
     training: Training = Training()

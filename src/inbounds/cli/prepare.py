@@ -24,6 +24,7 @@ class Fitting(StrEnum):
 
     pad = "pad"
     resize = "resize"
+    zoom = "zoom"
 
 
 class Depth(StrEnum):
@@ -43,7 +44,13 @@ class Splitting(StrEnum):
 
 Archive = Annotated[Path, typer.Argument(help="The unpacked folder, the downloaded zip, or a folder of zips.")]
 Side = Annotated[int, typer.Option(min=16, help="Rows and columns of the grid.")]
-Fit = Annotated[Fitting, typer.Option(help="Zero-pad and centre-crop, or stretch to the grid.")]
+Fit = Annotated[
+    Fitting,
+    typer.Option(
+        help="Zero-pad and centre-crop; stretch to the grid; or zoom until the longer side has 256 pixels, then pad "
+        "and crop."
+    ),
+]
 Stored = Annotated[Depth, typer.Option("--dtype", help="8-bit, or half precision.")]
 Split = Annotated[
     Splitting,

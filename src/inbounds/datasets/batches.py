@@ -161,6 +161,7 @@ def load(
     resident: bool = True,
     full_scans: int = 0,
     only_full: bool = False,
+    repeat: int = 1,
     seed: int = 0,
 ) -> Samples:
     """The slices of a split with one of the store's annotations.
@@ -176,6 +177,7 @@ def load(
         full_scans: Hybrid training: so many scans, drawn by the seed, have complete labels and nothing else is known of
             them, which leaves their bounds open. The paper counts scans, not patients.
         only_full: Keep only those scans.
+        repeat: How often those scans are there.
         seed: Of that draw.
     """
     chosen = [store.class_index(name) for name in classes] or list(range(1, len(store.classes)))
@@ -189,6 +191,7 @@ def load(
     full = draw_full(store, numbers, full_scans, seed, only=only_full)
     if only_full:
         numbers = sorted(full)
+    numbers = [n for n in numbers for _ in range(repeat if n in full else 1)]
     remap = class_table(len(store.classes), chosen)
     spans = [slice(store.records[n].first, store.records[n].range.stop) for n in numbers]
     given, complete = store.label(annotation), store.truth if full else None

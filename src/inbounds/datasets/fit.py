@@ -8,13 +8,16 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped, UInt8
 
+LONGER = 256
+"""Pixels along the longer side of a slice once it is scaled."""
+
 
 @dataclass(frozen=True)
 class Fit:
     """A window cut from the original slice (what lies outside it is zero), resized to the store's grid.
 
-    Zero-padding, centre-cropping and stretching are all of this kind. Positions are pixel centres: the middle of
-    pixel `i` lies at `i + 0.5` pixel widths from the edge.
+    Zero-padding, centre-cropping, zooming and stretching are all of this kind. Positions are pixel centres: the middle
+    of pixel `i` lies at `i + 0.5` pixel widths from the edge.
 
     Attributes:
         original: Rows and columns of the slice as it came.
@@ -46,6 +49,19 @@ class Fit:
     def resize(cls, original: tuple[int, int], shape: tuple[int, int]) -> Fit:
         """Stretch the slice to the grid, each axis by itself."""
         return cls(original, 0, 0, *original, shape)
+
+    @classmethod
+    def zoom(cls, original: tuple[int, int], shape: tuple[int, int]) -> Fit:
+        """Enlarge or shrink the slice until its longer side has 256 pixels, then pad or crop; pixels stay square.
+
+        For scans that show the same part of the body with more or fewer pixels.
+
+        Example:
+            >>> Fit.zoom((512, 428), (160, 160))
+            Fit(original=(512, 428), top=96, left=54, height=320, width=320, shape=(160, 160))
+        """
+        height, width = (max(1, round(side * max(original) / LONGER)) for side in shape)
+        return cls(original, (original[0] - height) // 2, (original[1] - width) // 2, height, width, shape)
 
     @property
     def scale(self) -> tuple[float, float]:

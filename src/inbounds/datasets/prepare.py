@@ -21,13 +21,13 @@ from inbounds.datasets.store import Record, Store, checksum, describe
 from inbounds.errors import BadInput
 from inbounds.writing import aside, write_json
 
-Fitting = Literal["pad", "resize"]
 Append = Callable[[np.ndarray], None]
 Track = Callable[[Sequence[Source]], Iterable[Source]]
 
 FITS: dict[str, Callable[[tuple[int, int], tuple[int, int]], Fit]] = {
     "pad": Fit.pad,
     "resize": Fit.resize,
+    "zoom": Fit.zoom,
     "axial": axial,
     "none": Fit.pad,
 }

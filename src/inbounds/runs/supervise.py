@@ -13,7 +13,7 @@ from inbounds.constraints import Bounds, Common, Constraint, Fixed, Individual, 
 from inbounds.datasets.known import to_tensors
 from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
-from inbounds.losses import Ascent, Exact
+from inbounds.losses import Ascent, Exact, Proposals
 from inbounds.regions import Statistic, border, centroid, mean_intensity, moment, size, spread, variance_intensity
 from inbounds.supervision import Supervision, recipes
 
@@ -66,11 +66,20 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
     if unused:
         raise BadInput(f"the recipe {settings.recipe!r} has no {unused[0]!r}; it takes {', '.join(takes) or 'nothing'}")
     try:
-        made = build(**given)
+        made = _with_margin(build(**given), settings.margin)
         extra = [_constraint(written, classes, number) for number, written in enumerate(settings.constraints, start=1)]
         return replace(made, constraints=[*made.constraints, *extra])
     except ValueError as error:
         raise BadInput(str(error)) from None
+
+
+def _with_margin(made: Supervision, margin: float) -> Supervision:
+    """The same, aiming at sizes well within their bounds."""
+    aimed = [replace(c, margin=margin) if c.statistic == size else c for c in made.constraints]
+    proposals = made.proposals
+    if isinstance(proposals, Proposals):
+        proposals = replace(proposals, constraint=replace(proposals.constraint, margin=margin))
+    return replace(made, constraints=aimed, proposals=proposals)
 
 
 def _common_range(settings: Settings, store: Store, classes: Sequence[str], facts: str | None) -> dict[str, Any]:
@@ -144,4 +153,5 @@ def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int
         scope=written.scope,
         name=written.name or f"{written.statistic}_{number}",
         wish=written.wish,
+        margin=written.margin,
     )

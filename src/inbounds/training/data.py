@@ -31,6 +31,7 @@ class Data:
             "resident": self.resident(run, device),
             "full_scans": hybrid.full_scans,
             "only_full": hybrid.only_full,
+            "repeat": hybrid.repeat,
             "seed": run.seed if hybrid.full_scans else 0,
         }
         key = (run.store, run.annotation, *chosen.values())
