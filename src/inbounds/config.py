@@ -129,6 +129,8 @@ class ConstraintSettings(Model):
     """Of `border`: the difference in brightness that counts as an edge."""
     reach: int = Field(default=3, ge=1)
     """Of `border`: how far apart two pixels may be."""
+    framed: bool = False
+    """Of `border`: what reaches the rim of the image has a border there."""
     classes: list[str] | None = None
     weight: float = 0.01
     scope: Literal["image", "volume"] = "image"

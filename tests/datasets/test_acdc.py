@@ -133,6 +133,16 @@ def test_fits_and_types(tmp_path: Path, fit: str, dtype: str) -> None:
         np.testing.assert_array_equal(store.truth[:4], inside)
 
 
+def test_scans_zoomed_to_one_field_of_view(tmp_path: Path) -> None:
+    acdc(tmp_path / "training", (1,))
+    done("prepare", "acdc", tmp_path / "training", tmp_path / "store", "--fit", "zoom")
+    store = Store(tmp_path / "store")
+    assert store.source["fit"] == "zoom"
+    scale = 256 / 40  # the slices have 40 rows and 36 columns
+    assert [record.lost for record in store.records] == [0, 0]
+    assert (store.truth[:4] > 0).sum() == pytest.approx((heart() > 0).sum() * scale**2, rel=0.02)
+
+
 def test_masks_may_be_packed_otherwise_than_their_scans(tmp_path: Path) -> None:
     acdc(tmp_path / "training", (1,))
     for mask in list(tmp_path.rglob("*_gt.nii.gz")):

@@ -181,6 +181,17 @@ def test_hybrid_some_scans_complete_with_open_bounds_and_the_rest_weak(store, co
     assert not bool((everything(only).annotation.label == UNLABELLED).any())
 
 
+def test_full_scans_may_come_more_often(store) -> None:
+    once, thrice = (load(store, "weak", full_scans=1, repeat=n, seed=3) for n in (1, 3))
+    full = load(store, "weak", full_scans=1, only_full=True, seed=3).records[0]
+    names = [record.name for record in thrice.records]
+    assert names == [r.name for r in once.records for _ in range(3 if r.name == full.name else 1)]
+    first = names.index(full.name)
+    assert all(same(thrice.scan_batch([first]), thrice.scan_batch([first + n])) for n in (1, 2))
+    assert not bool((thrice.scan_batch([first]).annotation.label == UNLABELLED).any())
+    assert len(thrice) == len(once) + 2 * full.slices
+
+
 def test_another_seed_draws_other_full_scans(store) -> None:
     drawn = {load(store, "weak", full_scans=1, only_full=True, seed=seed).records[0].name for seed in range(20)}
     assert drawn == {"a", "c", "d"}

@@ -49,6 +49,30 @@ def test_resizing_by_hand() -> None:
     np.testing.assert_allclose(fit.image(np.array([[[0.0, 4.0]]])), [[[0, 1, 3, 4]] * 2])
 
 
+@pytest.mark.parametrize("side", [256, 160, 96])
+def test_zooming_shows_the_same_field_alike_whatever_its_pixels(side) -> None:
+    coarse, fine = (disc((256 * n, 212 * n), (120 * n, 110 * n), 20 * n).astype(np.uint8)[None] for n in (1, 2))
+    fits = [Fit.zoom(mask.shape[1:], (side, side)) for mask in (coarse, fine)]
+    assert [fit.scale for fit in fits] == [(1, 1), (0.5, 0.5)]
+    assert fits[0] == Fit.pad((256, 212), (side, side))
+    placed = [fit.label(mask, outside=0) for fit, mask in zip(fits, (coarse, fine), strict=True)]
+    assert (placed[0] != placed[1]).sum() < 0.05 * placed[0].sum()
+    spots = np.argwhere(placed[1])[:, 1:].mean(axis=0)
+    np.testing.assert_allclose(spots, fits[1].point(240, 220), atol=0.6)
+    images = [fit.image(mask * 1.0) for fit, mask in zip(fits, (coarse, fine), strict=True)]
+    assert np.abs(images[0] - images[1]).mean() < 0.01
+
+
+@pytest.mark.parametrize("original", [(300, 200), (100, 256), (31, 17)])
+@pytest.mark.parametrize("shape", [(256, 256), (64, 48)])
+def test_zooming_keeps_pixels_square_and_the_middle_in_the_middle(original, shape) -> None:
+    fit = Fit.zoom(original, shape)
+    assert fit.scale[0] == pytest.approx(fit.scale[1], rel=0.5 / min(fit.height, fit.width))
+    assert fit.scale[0] == pytest.approx(256 / max(original), rel=0.5 / fit.height)
+    middle = fit.point(*((side - 1) / 2 for side in original))
+    np.testing.assert_allclose(middle, [(side - 1) / 2 for side in shape], atol=fit.scale[0])
+
+
 def test_an_axial_slice_of_the_spine_becomes_a_square() -> None:
     fit = axial((305, 39), (256, 256))
     assert (fit.top, fit.left, fit.height, fit.width) == (60, -73, 185, 185)

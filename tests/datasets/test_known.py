@@ -29,6 +29,7 @@ FITS = {
     "enlarge": (Fit.resize, (41, 47)),
     "shrink": (Fit.resize, (19, 23)),
     "axial": (axial, (40, 40)),
+    "zoom": (Fit.zoom, (256, 256)),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional
 
 import oracles
 from cases import SPACES, random, random_probs
@@ -38,6 +39,21 @@ def test_without_edges_it_grows_with_the_border_alone() -> None:
     small, large = border(square(6, 10), flat).item(), border(square(4, 12), flat).item()
     assert 1.9 < large / small < 2.6
     assert border(torch.ones(1, 1, 16, 16), flat).item() == 0
+
+
+@pytest.mark.parametrize("space", SPACES, ids=["2d", "3d"])
+def test_framed_is_the_border_in_a_wider_image_without_region(space: tuple[int, ...]) -> None:
+    """Of two pixels beyond the rim neither shows a region, so that all pairs are within reach of the image."""
+    probs, image = random_probs(2, 2, space), 0.3 * random(2, 1, *space, seed=1)
+    sides = [3] * (2 * len(space))
+    wider = functional.pad(image, sides, mode="replicate")
+    torch.testing.assert_close(border(probs, image, framed=True), border(functional.pad(probs, sides), wider))
+
+
+def test_framed_a_region_that_fills_the_image_is_no_way_out() -> None:
+    flat = torch.zeros(1, 1, 16, 16)
+    assert border(torch.ones(1, 1, 16, 16), flat, framed=True).item() > border(square(4, 12), flat).item()
+    assert border(square(4, 12), BRIGHT, framed=True).item() < 1e-6
 
 
 def test_reach_says_how_far_pixels_look() -> None:

@@ -37,6 +37,16 @@ def test_proposals(store: Store, recipe: str, changes: list[str], project: objec
     assert (proposals.project, proposals.harden) == (project, harden)
 
 
+@pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume", "proposals_individual", "centroid"])
+def test_a_margin_is_on_sizes_alone_and_on_proposals_too(store: Store, recipe: str) -> None:
+    supervision = made(store, recipe, "margin=0.1")
+    margins = {constraint.name: constraint.margin for constraint in supervision.constraints}
+    assert margins == {"size": 0.1} | ({"centroid": 0.0} if recipe == "centroid" else {})
+    if recipe.startswith("proposals"):
+        assert supervision.proposals.constraint.margin == 0.1
+    assert made(store, "full", "margin=0.1") == made(store, "full")
+
+
 def test_further_constraints_stand_beside_proposals(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "more.toml"
     file.write_text('[[constraints]]\nstatistic = "centroid"\nbounds = "fixed"\nlower = 3\nname = "where"\n')

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from archives import done, refused
+from inbounds.config import Hybrid
 from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
 from inbounds.runs.metrics import Log, Measured, read
@@ -57,7 +58,7 @@ def test_settings_may_follow_one_another(tmp_path: Path, store: Store) -> None:
 
 def test_the_two_ways_to_ask_for_full_scans_meet(tmp_path: Path, store: Store) -> None:
     done(*words(store, tmp_path / "run"), "--set", "hybrid.full_scans=2", "--only-full")
-    assert Run.open(tmp_path / "run").settings.hybrid.model_dump() == {"full_scans": 2, "only_full": True}
+    assert Run.open(tmp_path / "run").settings.hybrid == Hybrid(full_scans=2, only_full=True)
 
 
 def test_bounds_that_nobody_knows_are_not_held(tmp_path: Path, store: Store) -> None:

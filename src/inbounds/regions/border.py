@@ -22,6 +22,7 @@ def _pixels(
     *,
     edge: float = 0.1,  # noqa: ARG001
     reach: int = 3,  # noqa: ARG001
+    framed: bool = False,  # noqa: ARG001
     scans: Scans | None = None,  # noqa: ARG001
 ) -> float:
     return math.prod(probs.shape[2:])
@@ -34,6 +35,7 @@ def border(
     *,
     edge: float = 0.1,
     reach: int = 3,
+    framed: bool = False,
     scans: Scans | None = None,
 ) -> Float[Tensor, "N K M"]:
     """How far neighbours that look alike are told apart: `sum w_pq (S_p - S_q)^2` over pairs of pixels.
@@ -51,6 +53,8 @@ def border(
         image: What shows the edges. It gets no gradient.
         edge: The difference in brightness that counts as an edge, where images go from 0 to 1.
         reach: How far apart two pixels of a pair may be along each axis.
+        framed: Beyond the image there is no region, and it looks as at its rim: what reaches the rim has a border
+            there. Without, a region that fills the image has none.
         scans: Which slices belong together; sums are then those of a scan. Pairs lie within a slice.
 
     Example:
@@ -66,8 +70,9 @@ def border(
     probs = probs.to(image.dtype)
     with torch.no_grad():
         pull = torch.zeros_like(probs)
-        # Beyond the image all is infinitely bright, so that no pair has a pixel there.
-        for other, there in zip(_around(image, reach, math.inf), _around(probs, reach, 0), strict=True):
+        # Infinitely bright as it is beyond the image, no pair has a pixel there.
+        looks = _wider(image, reach) if framed else _wider(image, reach, math.inf)
+        for other, there in zip(_around(looks, reach), _around(_wider(probs, reach, 0.0), reach), strict=True):
             alike = torch.exp((other - image).square().sum(dim=1, keepdim=True) / (-2 * edge**2))
             pull += alike * (probs - there)
         pull *= 2 / ((2 * reach + 1) ** (probs.ndim - 2) - 1)
@@ -77,10 +82,15 @@ def border(
     return total(found, scans).unsqueeze(-1)
 
 
-def _around(x: Float[Tensor, "B C *space"], reach: int, beyond: float) -> Iterator[Float[Tensor, "B C *space"]]:
+def _wider(x: Float[Tensor, "B C *space"], by: int, beyond: float | None = None) -> Float[Tensor, "B C *wide"]:
+    """More pixels on every side: of one value, or of that at the rim."""
+    sides = [by] * (2 * (x.ndim - 2))
+    return functional.pad(x, sides, mode="replicate") if beyond is None else functional.pad(x, sides, value=beyond)
+
+
+def _around(wider: Float[Tensor, "B C *wide"], reach: int) -> Iterator[Float[Tensor, "B C *space"]]:
     """One after another the neighbours of every pixel, without the pixel itself."""
-    space = x.shape[2:]
-    wider = functional.pad(x, [reach] * (2 * len(space)), value=beyond)
+    space = [side - 2 * reach for side in wider.shape[2:]]
     for step in itertools.product(range(2 * reach + 1), repeat=len(space)):
         if step != (reach,) * len(space):
             moved = wider

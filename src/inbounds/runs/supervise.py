@@ -143,7 +143,7 @@ def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int
     if statistic is moment:
         statistic = moment.using(order=written.order)
     elif statistic is border:
-        statistic = border.using(edge=written.edge, reach=written.reach)
+        statistic = border.using(edge=written.edge, reach=written.reach, framed=written.framed)
     return Constraint(
         statistic,
         bounds,

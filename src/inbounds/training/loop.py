@@ -154,7 +154,7 @@ class Trainer:
     def _require_knowledge(self) -> None:
         """Refuse a constraint whose bounds are not known for any image: it would never act, and nobody would see."""
         run = self.run
-        idle = [] if run.settings.hybrid.only_full else list(self.supervision.constraints)
+        idle = [] if run.settings.hybrid.only_full else self.supervision.watched
         for group in self.samples.groups(CHUNK) if idle else ():
             batch = self.samples.whole(group)
             shape = batch.image.shape
