@@ -81,7 +81,10 @@ def comparison(name: str, presets_shown: Sequence[str], found: Sequence[Collecte
             for rows in by_preset.values()
         ]
         lines.append([*about.cells, "n/a" if figure is None else f"{figure:.3f}", *ours])
-    legend = [f"- `{preset}`: {presets()[preset].about}." for preset in presets_shown]
+    legend = []
+    for preset, rows in by_preset.items():
+        data = sorted({_data(run) for some in rows.values() for run in some})
+        legend.append(f"- `{preset}`: {presets()[preset].about}" + (f"; data: {', '.join(data)}." if data else "."))
     text = "DSC per volume, best epoch / last epoch; empty where it was not run. The presets:"
     return "\n".join([markdown(lines), "", text, "", *legend, ""])
 
