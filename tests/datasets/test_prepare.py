@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from archives import done, flat_folder, heart, made, refused, snapshot
 from inbounds.datasets.fit import Fit
-from inbounds.datasets.prepare import Plan, hold_out, normalise, prepare, split_by_patient
+from inbounds.datasets.prepare import FITS, Plan, hold_out, normalise, prepare, split_by_patient
 from inbounds.datasets.source import Loaded, Source
 from inbounds.errors import BadInput
+from making import source, truth_like
 
 
 def people(count: int) -> list[Source]:
@@ -273,3 +274,14 @@ class TestKilled:
         done(*words[:2], tmp_path / "other", "--patients", 2, "--side", 48)
         assert snapshot(tmp_path / "store") == snapshot(tmp_path / "other")
         assert sorted(entry.name for entry in tmp_path.iterdir()) == ["other", "store"]
+
+
+@pytest.mark.parametrize(("fit", "said"), [("pad", True), ("zoom", False), ("resize", False)])
+def test_scans_of_many_pixels_beside_few_are_pointed_out(tmp_path: Path, fit: str, said: bool) -> None:
+    scans = [source("few", truth_like(0, 2, (24, 20))), source("many", truth_like(1, 2, (30, 48)))]
+    plan = Plan("tiny", ("background", "x", "y"), (32, 32), FITS[fit], fit)
+    report = prepare(scans, tmp_path / fit, plan)
+    note = "slices have 24 (few) to 48 (many) pixels along their longer side"
+    assert any(note in words and "--fit zoom" in words for words in report.notes) == said
+    alike = prepare(scans[:1], tmp_path / f"{fit}-alike", plan)
+    assert not any("longer side" in words for words in alike.notes)

@@ -21,6 +21,9 @@ from inbounds.datasets.store import Record, Store, checksum, describe
 from inbounds.errors import BadInput
 from inbounds.writing import aside, write_json
 
+UNLIKE = 1.5
+"""From which ratio of their longer sides on slices are said to differ in size."""
+
 Append = Callable[[np.ndarray], None]
 Track = Callable[[Sequence[Source]], Iterable[Source]]
 
@@ -188,7 +191,20 @@ def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = it
             source={"from": plan.origin, "fit": plan.fitting},
             records=records,
         )
+    notes[:0] = _unlike(records) if plan.fitting == "pad" else []
     return Report(Store(path), tuple(notes), sum(record.lost for record in records))
+
+
+def _unlike(records: Sequence[Record]) -> list[str]:
+    """What to say where scans of few pixels lie beside scans of many, as if they showed smaller organs."""
+    longer = {max(record.fit.original): record.name for record in records}
+    least, most = min(longer), max(longer)
+    if most <= UNLIKE * least:
+        return []
+    return [
+        f"slices have {least} ({longer[least]}) to {most} ({longer[most]}) pixels along their longer side; if they "
+        "show the same part of the body, --fit zoom makes regions alike in size"
+    ]
 
 
 def _check(sources: Sequence[Source]) -> None:
