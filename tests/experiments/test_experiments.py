@@ -83,20 +83,22 @@ def test_the_papers_settings(store: Store) -> None:
 
 
 def test_what_an_experiment_or_a_row_says_of_a_preset_counts_there_alone(store: Store) -> None:
-    for preset, epochs, copies in (("fast", 10, 30), ("border", 10, 30), ("paper", 200, 1)):
+    for preset, epochs, copies in (("fast", 20, 30), ("border", 20, 30), ("paper", 200, 1)):
         assert settings_of(experiment("spine"), "full", preset, store).training.epochs == epochs
         assert settings_of(experiment("hybrid"), "full_5", preset, store).training.copies == copies
+        assert settings_of(experiment("hybrid"), "hybrid_5", preset, store).hybrid.repeat == (copies + 1) // 2
 
 
 def test_a_preset_like_another_differs_in_its_own_settings_alone(store: Store) -> None:
     for row in ("full", "volume", "proposals_tags"):
-        guided, border = (
-            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("guided", "border")
+        fast, border = (
+            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("fast", "border")
         )
         (more,) = border.pop("constraints")
-        assert (more["statistic"], more["upper"], more["weight"]) == ("border", 0, 200)
-        assert guided.pop("constraints") == []
-        assert guided == border
+        assert (more["statistic"], more["upper"], more["weight"], more["framed"]) == ("border", 0, 100, True)
+        assert fast.pop("constraints") == []
+        assert (fast["network"].pop("grown"), border["network"].pop("grown")) == (1, 0)
+        assert fast == border
 
 
 def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:

@@ -161,12 +161,15 @@ def draw(folder: Path, name: str, preset: str, found: Sequence[Collected]) -> li
 
 
 def curves(name: str, preset: str, found: Sequence[Collected]) -> list[tuple[str, list[Curve]]]:
-    """What the figure of DSC by epoch shows: by panel the curves of the rows that were run, if there are any."""
+    """What the figure of DSC by epoch shows: by panel the curves of the rows that were run.
+
+    A panel with a single curve compares nothing, and is left out where another one does.
+    """
     by_row, panels = rows_of(name, preset, found), []
     for panel in experiment(name).curves:
         some = [Curve(label, tuple(_points(run) for run in by_row[row])) for row, label in panel.rows.items()]
         panels.append((panel.title, [curve for curve in some if curve.seeds]))
-    return [(title, some) for title, some in panels if some]
+    return [panel for panel in panels if len(panel[1]) > 1] or [panel for panel in panels if panel[1]]
 
 
 def sizes(name: str, preset: str, found: Sequence[Collected]) -> list[tuple[str, Curve, Curve]]:
