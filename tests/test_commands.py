@@ -15,7 +15,7 @@ from archives import done
 from inbounds.datasets import hearts
 from inbounds.datasets.fit import Fit
 from inbounds.datasets.phantom import generate
-from inbounds.datasets.prepare import Plan, prepare
+from inbounds.datasets.prepare import FITS, Plan, prepare
 from making import train_here
 
 ROOT = Path(__file__).parents[1]
@@ -109,11 +109,13 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("inbounds.experiments.reproduce.train_all", train_here)
     plan = Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")
     standing_in = {"spine": "vertebra", "spine128": "vertebra", "promise12": "prostate", "promise128": "prostate"}
-    standing_in |= dict.fromkeys(("acdc", "acdc160", "acdc96", "acdc96-scans"), "LV")
+    standing_in |= dict.fromkeys(("acdc", "acdc160", "acdc96", "acdc96-scans", "acdc96-zoom"), "LV")
     for name, klass in standing_in.items():
         classes = tuple(klass if known == "LV" else known for known in hearts.CLASSES)
         called = "acdc split by scans" if name == "acdc96-scans" else "tiny"
-        prepare(hearts.sources(4, side=48), Path(name), replace(plan, name=called, classes=classes))
+        fitting = "zoom" if name == "acdc96-zoom" else "none"
+        made = replace(plan, name=called, classes=classes, fit=FITS[fitting], fitting=fitting)
+        prepare(hearts.sources(4, side=48), Path(name), made)
     rows = {"hybrid": "full_5", "bounds": "individual", "loose-bounds": "common_heavy"}
     for words in [*commands("docs/reproducing.md"), *commands("docs/loose-bounds.md")]:
         if words[0] == "prepare":
@@ -130,7 +132,7 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         done(*words)
     written = {path.parts[1] for path in Path("out").glob("*/results/table.md")}
     assert written == {
-        *("left-ventricle", "fast", "border", "hybrid", "hybrid-border", "bounds", "loose-bounds", "small"),
+        *("left-ventricle", "fast", "border", "hybrid", "hybrid-fast", "bounds", "loose-bounds", "small"),
         *("spine", "spine-small", "spine-weak", "prostate", "prostate-small", "prostate-weak", "prostate-border"),
     }
 

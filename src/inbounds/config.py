@@ -101,6 +101,12 @@ class Hybrid(Model):
     repeat: int = Field(default=1, ge=1)
     """How often an epoch goes through the fully labelled scans while it goes through the others once."""
 
+    @model_validator(mode="after")
+    def _of_some(self) -> Hybrid:
+        if self.repeat > 1 and not self.full_scans:
+            raise ValueError("repeat is of fully labelled scans, and full_scans is 0")
+        return self
+
 
 class ProposalSettings(Model):
     """How the recipes `proposals_*` make their proposals; what is not given is the recipe's own."""
@@ -150,7 +156,7 @@ class Settings(Model):
     absolute: float | None = None
     centroid_weight: float | None = None
     margin: float = Field(default=0.0, ge=0, lt=1)
-    """The loss asks for sizes within bounds drawn in by this share: 66 to 1800 instead of 60 to 2000 for 0.1."""
+    """The loss asks the recipe's sizes to stay within bounds drawn in by this share, such as 0.1."""
     common: CommonRange = CommonRange()
     network: Network = Network()
     training: Training = Training()

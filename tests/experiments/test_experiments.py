@@ -13,6 +13,7 @@ from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
 from inbounds.experiments.experiment import NAMES, chosen, experiment, paper, presets, settings_of
 from inbounds.experiments.pages import (
+    curves,
     presets_of,
     rebuild,
     rewrite,
@@ -90,7 +91,7 @@ def test_what_an_experiment_or_a_row_says_of_a_preset_counts_there_alone(store: 
 
 
 def test_a_preset_like_another_differs_in_its_own_settings_alone(store: Store) -> None:
-    for row in ("full", "volume", "proposals_tags"):
+    for row in ("full", "individual", "proposals_tags"):
         fast, border = (
             settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("fast", "border")
         )
@@ -99,6 +100,39 @@ def test_a_preset_like_another_differs_in_its_own_settings_alone(store: Store) -
         assert fast.pop("constraints") == []
         assert (fast["network"].pop("grown"), border["network"].pop("grown")) == (1, 0)
         assert fast == border
+
+
+@pytest.mark.parametrize("preset", ["border", "unet-border"])
+def test_rows_without_tags_are_not_told_by_the_border_where_the_region_is(store: Store, preset: str) -> None:
+    for row, told in experiment("left-ventricle").rows.items():
+        more = settings_of(experiment("left-ventricle"), row, preset, store).constraints
+        assert len(more) == (told.recipe not in ("partial", "volume", "proposals_volume"))
+
+
+def test_rows_run_with_other_settings_than_the_preset_has_are_named(tmp_path: Path, store: Store) -> None:
+    told = experiment("left-ventricle")
+    for row, changes in (("full", []), ("common", []), ("tags", ["training.epochs=3"]), ("partial", [])):
+        settings = settings_of(told, row, "paper", store, changes).model_dump()
+        if row == "partial":
+            settings["network"] |= {"guided": 0.5}
+        settings["training"] |= {"threads": 3, "resident": True}  # which change no result
+        kept(tmp_path, "left-ventricle", row, settings=settings, changes=changes, known=["size from 1 to 2"])
+    found = read_all(tmp_path)
+    lines = [line for line in table("left-ventricle", "paper", found).splitlines() if line.startswith("Run with")]
+    assert lines == ["Run with settings that the preset has no longer, and that are in their files: `partial`."]
+    kept(tmp_path, "left-ventricle", "full", settings={"recipe": "full", "unheard": 1})
+    assert "`partial`, `full`." in table("left-ventricle", "paper", read_all(tmp_path))
+
+
+def test_a_panel_of_one_curve_gives_way_to_one_that_compares(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "full")
+    assert [title for title, _ in curves("left-ventricle", "paper", read_all(tmp_path))] == [
+        "Common bounds",
+        "Individual bounds",
+    ]
+    kept(tmp_path, "left-ventricle", "individual")
+    ((title, shown),) = curves("left-ventricle", "paper", read_all(tmp_path))
+    assert (title, [curve.name for curve in shown]) == ("Individual bounds", ["full", "ours"])
 
 
 def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:
@@ -244,14 +278,17 @@ def test_a_damaged_result_is_named(tmp_path: Path) -> None:
 
 
 def test_presets_side_by_side(tmp_path: Path) -> None:
-    kept(tmp_path, "left-ventricle", "full", 0, (0.7, 0.6))
+    data = {"name": "acdc", "checksums": {"images.npy": "0123456789abcdef"}}
+    made = {"shape": [160, 160], "fit": "zoom"}
+    kept(tmp_path, "left-ventricle", "full", 0, (0.7, 0.6), data=data, preparation=made)
     page = tmp_path / "page.md"
     page.write_text("<!-- results:left-ventricle:paper,fast -->\n<!-- end -->\n")
     lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
     assert "| known beside the seeds | method | paper | `paper` | `fast` |" in lines
     assert "| every pixel | cross-entropy | 0.887 | 0.800 / 0.700 |  |" in lines
     assert "| tags | direct penalty | 0.792 |  |  |" in lines
-    assert any(line.startswith("- `fast`: for a GPU") for line in lines)
+    assert any(line.startswith("- `fast`: for a GPU") and "data" not in line for line in lines)
+    assert any(line.endswith("; data: acdc (160x160, zoom, images 0123456789).") for line in lines)
     page.write_text("<!-- results:left-ventricle:paper,fastt -->\n<!-- end -->\n")
     with pytest.raises(BadInput, match="no preset 'fastt'; did you mean 'fast'"):
         rewrite(page, tmp_path, [])

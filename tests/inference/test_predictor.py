@@ -35,8 +35,14 @@ class TestPreparation:
     @pytest.mark.parametrize("dtype", ["uint8", "float16"])
     @pytest.mark.parametrize(
         ("fit", "shape"),
-        [("pad", (3, 20, 27)), ("pad", (35, 41, 30)), ("resize", (3, 50, 23)), ("axial", (2, 200, 21))],
-        ids=["smaller", "larger, in two chunks", "resized", "axial"],
+        [
+            ("pad", (3, 20, 27)),
+            ("pad", (35, 41, 30)),
+            ("resize", (3, 50, 23)),
+            ("axial", (2, 200, 21)),
+            ("zoom", (2, 500, 420)),
+        ],
+        ids=["smaller", "larger, in two chunks", "resized", "axial", "zoomed"],
     )
     def test_the_mask_of_a_stored_scan_is_that_of_its_stored_slices(
         self, tmp_path: Path, fit: str, shape: tuple[int, int, int], dtype: str

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from inbounds import Ascent, Exact, Supervision
 from inbounds.config import read_settings
@@ -41,10 +42,18 @@ def test_proposals(store: Store, recipe: str, changes: list[str], project: objec
 def test_a_margin_is_on_sizes_alone_and_on_proposals_too(store: Store, recipe: str) -> None:
     supervision = made(store, recipe, "margin=0.1")
     margins = {constraint.name: constraint.margin for constraint in supervision.constraints}
-    assert margins == {"size": 0.1} | ({"centroid": 0.0} if recipe == "centroid" else {})
+    assert margins == {"size": 0.0 if recipe == "tags" else 0.1} | ({"centroid": 0.0} if recipe == "centroid" else {})
     if recipe.startswith("proposals"):
         assert supervision.proposals.constraint.margin == 0.1
     assert made(store, "full", "margin=0.1") == made(store, "full")
+
+
+def test_a_border_may_be_framed_by_a_setting(store: Store) -> None:
+    image, probs = torch.zeros(1, 1, 8, 8), torch.ones(1, 2, 8, 8)
+    for framed, found in (("false", False), ("true", True)):
+        written = f"statistic='border', bounds='fixed', upper=0, penalty='hinge', weight=1.0, framed={framed}"
+        (_, border) = made(store, "tags", f"constraints=[{{{written}}}]").constraints
+        assert bool(border(probs, image) > 0) == found
 
 
 def test_further_constraints_stand_beside_proposals(store: Store, tmp_path: Path) -> None:

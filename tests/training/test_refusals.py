@@ -40,6 +40,7 @@ def words(store: Store, run: Path, recipe: str = "tags") -> list:
         (["--classes", "LV,LV"], ["classes must differ"]),
         (["--full-scans", "99"], ["99"]),
         (["--only-full"], ["full_scans is 0"]),
+        (["--set", "hybrid.repeat=2"], ["repeat is of fully labelled scans, and full_scans is 0"]),
         (["--set", "common.lower=60"], ["common.lower=60", "'tags' has no common bounds"]),
         (["another"], ["'another' is not expected", "--set"]),
     ],

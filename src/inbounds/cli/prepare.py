@@ -47,8 +47,8 @@ Side = Annotated[int, typer.Option(min=16, help="Rows and columns of the grid.")
 Fit = Annotated[
     Fitting,
     typer.Option(
-        help="Zero-pad and centre-crop; stretch to the grid; or zoom until the longer side has 256 pixels, then pad "
-        "and crop."
+        help="Zero-pad and centre-crop; stretch to the grid; or zoom until the longer side has 256 pixels, "
+        "whatever --side is, then pad and crop."
     ),
 ]
 Stored = Annotated[Depth, typer.Option("--dtype", help="8-bit, or half precision.")]

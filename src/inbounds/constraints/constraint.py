@@ -39,9 +39,10 @@ class Constraint:
         weight: The paper's lambda: a number, or a 0-d tensor.
         scope: `image` measures each image; `volume` measures all slices of a scan together.
         name: What the loss term is called; the statistic's name if not given.
-        margin: The loss asks for bounds drawn in by this share of themselves: 0.1 makes 66 to 1800 of 60 to 2000. A
-            quadratic penalty fades as a bound comes near, and what pulls the other way leaves the value at the bound or
-            just outside it. Whether a constraint holds is judged by the bounds as they are.
+        margin: The loss asks for bounds drawn in by this share of themselves, not beyond their middle: 0.1 makes 66 to
+            1800 of 60 to 2000, and 99 to 100 of 90 to 110. A quadratic penalty fades as a bound comes near, and what
+            pulls the other way leaves the value at the bound or just outside it. Whether a constraint holds is judged
+            by the bounds as they are.
         wish: A price on what is never quite avoided, such as any `border` at all: part of the loss, but not among the
             bounds that are said to hold or not.
 
@@ -70,7 +71,7 @@ class Constraint:
             )
         if not callable(self.penalty):
             raise ValueError(f"the penalty must be a function of the violation, not {self.penalty!r}")
-        if not 0 <= self.margin < 1:
+        if not isinstance(self.margin, int | float) or not 0 <= self.margin < 1:
             raise ValueError(f"margin must be a share from 0 to less than 1, not {self.margin!r}")
         if self.scope not in ("image", "volume"):
             raise ValueError(f"scope must be 'image' or 'volume', not {self.scope!r}")

@@ -50,19 +50,16 @@ class Interval:
             _look(low.expand(shape), high.expand(shape))
 
     def within(self, margin: float) -> Interval:
-        """The bounds drawn in, each by a share of itself; where they would cross, both lie halfway between.
+        """The bounds drawn in, each by a share of itself, but not beyond the middle between them.
 
         Example:
             >>> aim = Interval(60, 2000).within(0.1)
             >>> aim.lower, aim.upper
             (tensor(66.), tensor(1800.))
         """
-        lower, upper = (
-            side + sign * margin * side.abs().nan_to_num(posinf=0.0)
-            for side, sign in ((self.lower, 1), (self.upper, -1))
-        )
-        crossed, between = lower > upper, (lower + upper) / 2
-        return Interval(torch.where(crossed, between, lower), torch.where(crossed, between, upper), trusted=True)
+        up, down = (margin * side.abs().nan_to_num(posinf=0.0) for side in (self.lower, self.upper))
+        half = ((self.upper - self.lower) / 2).clamp(min=0)
+        return Interval(self.lower + up.minimum(half), self.upper - down.minimum(half), trusted=True)
 
 
 def _tensor(side: Tensor | Numbers, other: object, name: str) -> Tensor:

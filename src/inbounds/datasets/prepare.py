@@ -22,7 +22,7 @@ from inbounds.errors import BadInput
 from inbounds.writing import aside, write_json
 
 UNLIKE = 1.5
-"""From which ratio of their longer sides on slices are said to differ in size."""
+"""Slices whose longer sides differ by more than this factor are pointed out."""
 
 Append = Callable[[np.ndarray], None]
 Track = Callable[[Sequence[Source]], Iterable[Source]]

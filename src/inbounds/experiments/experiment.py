@@ -137,11 +137,13 @@ def chosen(experiment: Experiment, rows: Sequence[str], store: Store) -> list[st
     return [row for row in experiment.rows if (row in rows if rows else row not in missing)]
 
 
-def settings_of(experiment: Experiment, row: str, preset: str, store: Store, changes: Sequence[str] = ()) -> Settings:
+def settings_of(
+    experiment: Experiment, row: str, preset: str, store: Store | None, changes: Sequence[str] = ()
+) -> Settings:
     """The settings of a row: of the experiment, of the preset, its own, then single changes, each above the last.
 
     What an experiment or a row says of the preset counts above all else that it says, and what it says of the preset
-    that this one is like counts too.
+    that this one is like counts too. Without a store, the first patient has no name yet.
     """
     if preset not in presets():
         raise BadInput(f"no preset {preset!r}; {nearest(preset, list(presets()))}")
@@ -156,7 +158,7 @@ def settings_of(experiment: Experiment, row: str, preset: str, store: Store, cha
         content |= _flat(layer)
     if not told.recipe.startswith("proposals_"):
         content = {key: value for key, value in content.items() if not key.startswith("proposals.")}
-    if content.get("common.patient") == FIRST:
+    if store is not None and content.get("common.patient") == FIRST:
         content["common.patient"] = next(record.patient for record in store.records if record.split == "train")
     written = [f"{key}={_inline(value)}" for key, value in content.items()]
     return read_settings(told.recipe, None, [*written, *changes])

@@ -10,8 +10,11 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from pydantic import ValidationError
+
+from inbounds.config import Settings
 from inbounds.errors import BadInput
-from inbounds.experiments.experiment import NAMES, TIMING, experiment, nearest, paper, presets
+from inbounds.experiments.experiment import NAMES, TIMING, experiment, nearest, paper, presets, settings_of
 from inbounds.experiments.results import Collected, Protocol, busy, read_all, write_table
 from inbounds.reports.bench import draw_growth, filled, markdown, read_benches, timing_lines
 from inbounds.reports.figures import Curve, Level, draw_curves, draw_levels, draw_sizes
@@ -25,6 +28,13 @@ ALTS = {
     "sizes": "predicted over true size by epoch",
     "levels": "DSC per volume beside the paper's",
 }
+NO_RESULT: Any = {
+    "common": True,  # the first patient's name is the data's
+    "training": {"device", "threads", "resident", "capture", "compile", "light"},
+    "constraints": {"__all__": {"wish"}},
+}
+"""Settings that change where and how fast a run is, or what is told of it, and no result."""
+
 SHOWN: tuple[tuple[Protocol, str], ...] = (("best", "volume"), ("best", "slice"), ("last", "volume"), ("last", "slice"))
 
 
@@ -120,6 +130,8 @@ def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
         f"commit {', '.join(sorted({(run.about.get('commit') or 'not known')[:10] for run in runs}))}",
     ]
     notes = ["; ".join(parts) + "."]
+    if old := [f"`{row}`" for row, some in by_row.items() if not all(_as_now(run) for run in some)]:
+        notes.append(f"Run with settings that the preset has no longer, and that are in their files: {', '.join(old)}.")
     notes += sorted({run.about["note"] for run in runs if run.about.get("note")})
     fitted: dict[str, str] = {}
     for run in runs:
@@ -128,6 +140,20 @@ def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
             (size,) = (phrase for phrase in run.about["known"] if phrase.startswith("size"))
             fitted.setdefault(f"Common bounds fitted on {patient}: {size}.", "")
     return [*notes, *fitted]
+
+
+def _as_now(run: Collected) -> bool:
+    """Whether a run has the settings that its row and preset have today, as far as that can be told."""
+    (name, preset), told = run.key, run.about.get("settings")
+    if not told or preset not in presets() or run.row not in experiment(name).rows:
+        return True
+    try:
+        had = Settings.model_validate(told)
+    except ValidationError:
+        return False
+    now = settings_of(experiment(name), run.row, preset, None, run.about.get("changes", []))
+    one, other = (each.model_dump(exclude=NO_RESULT) for each in (had, now))
+    return one == other
 
 
 def _data(run: Collected) -> str:

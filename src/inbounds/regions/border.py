@@ -70,7 +70,7 @@ def border(
     probs = probs.to(image.dtype)
     with torch.no_grad():
         pull = torch.zeros_like(probs)
-        # Infinitely bright as it is beyond the image, no pair has a pixel there.
+        # Not framed, all is infinitely bright beyond the image, so that no pair has a pixel there.
         looks = _wider(image, reach) if framed else _wider(image, reach, math.inf)
         for other, there in zip(_around(looks, reach), _around(_wider(probs, reach, 0.0), reach), strict=True):
             alike = torch.exp((other - image).square().sum(dim=1, keepdim=True) / (-2 * edge**2))

@@ -24,8 +24,13 @@ def known(run: Run, constraints: Sequence[Constraint]) -> tuple[str, ...]:
     if hybrid.full_scans:
         scans = f"{hybrid.full_scans} scan{'s' * (hybrid.full_scans > 1)} in full"
         labels = f"{scans}, nothing else" if hybrid.only_full else f"{scans}, {labels} in the others"
-    phrases = (_phrase(constraint, run.classes) + " (a wish)" * constraint.wish for constraint in constraints)
-    return (labels, *phrases)
+    return (labels, *(_phrase(one, run.classes) + _aim(one) for one in constraints))
+
+
+def _aim(constraint: Constraint) -> str:
+    if constraint.wish:
+        return " (a wish)"
+    return f" (aiming inside by {100 * constraint.margin:.3g} %)" if constraint.margin else ""
 
 
 def _phrase(constraint: Constraint, classes: Sequence[str]) -> str:

@@ -74,12 +74,15 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
 
 
 def _with_margin(made: Supervision, margin: float) -> Supervision:
-    """The same, aiming at sizes well within their bounds."""
-    aimed = [replace(c, margin=margin) if c.statistic == size else c for c in made.constraints]
+    """The same, aiming at sizes well within their bounds. Tags are left alone: they bound nothing that is close."""
+
+    def aiming(one: Constraint) -> Constraint:
+        return replace(one, margin=margin) if one.statistic == size and not isinstance(one.bounds, Tags) else one
+
     proposals = made.proposals
     if isinstance(proposals, Proposals):
-        proposals = replace(proposals, constraint=replace(proposals.constraint, margin=margin))
-    return replace(made, constraints=aimed, proposals=proposals)
+        proposals = replace(proposals, constraint=aiming(proposals.constraint))
+    return replace(made, constraints=[aiming(one) for one in made.constraints], proposals=proposals)
 
 
 def _common_range(settings: Settings, store: Store, classes: Sequence[str], facts: str | None) -> dict[str, Any]:

@@ -152,7 +152,10 @@ class Trainer:
         self.lane.ready()
 
     def _require_knowledge(self) -> None:
-        """Refuse a constraint whose bounds are not known for any image: it would never act, and nobody would see."""
+        """Refuse a constraint whose bounds are not known for any image: it would never act, and nobody would see.
+
+        A wish may have nothing to act on, as where all is labelled.
+        """
         run = self.run
         idle = [] if run.settings.hybrid.only_full else self.supervision.watched
         for group in self.samples.groups(CHUNK) if idle else ():
