@@ -73,6 +73,18 @@ def test_zooming_keeps_pixels_square_and_the_middle_in_the_middle(original, shap
     np.testing.assert_allclose(middle, [(side - 1) / 2 for side in shape], atol=fit.scale[0])
 
 
+@pytest.mark.parametrize("pixel", [0.8, 1.0, 2.0])
+def test_in_millimetres_organs_have_one_size_whatever_their_pixels(pixel) -> None:
+    coarse, fine = (disc((64 * n, 48 * n), (30 * n, 22 * n), 12 * n).astype(np.uint8)[None] for n in (1, 2))
+    uneven = coarse.repeat(2, axis=2)  # pixels half as wide as high
+    areas = []
+    for mask, spacing in ((coarse, (1.6, 1.6)), (fine, (0.8, 0.8)), (uneven, (1.6, 0.8))):
+        fit = Fit.metric(mask.shape[1:], (80, 72), spacing, pixel)
+        assert fit.scale == pytest.approx([has / pixel for has in spacing], rel=0.02)
+        areas.append(int(fit.label(mask, outside=0).sum()))
+    assert areas == pytest.approx([np.pi * (12 * 1.6 / pixel) ** 2] * 3, rel=0.05)
+
+
 def test_an_axial_slice_of_the_spine_becomes_a_square() -> None:
     fit = axial((305, 39), (256, 256))
     assert (fit.top, fit.left, fit.height, fit.width) == (60, -73, 185, 185)

@@ -187,6 +187,15 @@ def test_a_mask_comes_back_exactly_over_its_scan(tmp_path: Path, flips: tuple[in
     assert after.header.get_zooms() == pytest.approx((0.7, 0.9, 5.0))
 
 
+def test_resampled_to_one_size_of_pixels(tmp_path: Path) -> None:
+    nifti(tmp_path / "data" / "images" / "a.nii.gz", noise(SHAPE), turned((1, 1, 1)))
+    store = into(tmp_path, "--pixel", "0.9")
+    assert store.records[0].fit.scale == pytest.approx((1.0, 0.7 / 0.9), rel=0.02)
+    saying = ["--pixel 0.9 says how slices are resampled, and so does --fit zoom: give --fit pad"]
+    words = ("prepare", "folder", tmp_path / "data", tmp_path / "other", "--pixel", "0.9", "--fit", "zoom")
+    refused(*words, saying=saying, folder=tmp_path)
+
+
 def whole(root: Path) -> Path:
     return root / "images" / "a.nii.gz"
 

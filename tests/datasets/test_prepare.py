@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -274,6 +275,20 @@ class TestKilled:
         done(*words[:2], tmp_path / "other", "--patients", 2, "--side", 48)
         assert snapshot(tmp_path / "store") == snapshot(tmp_path / "other")
         assert sorted(entry.name for entry in tmp_path.iterdir()) == ["other", "store"]
+
+
+def test_pixels_of_unlike_size_are_pointed_out_and_resampled(tmp_path: Path) -> None:
+    scans = [
+        source("fine", truth_like(0, 2, (60, 52)), spacing=(5.0, 0.7, 0.7)),
+        source("coarse", truth_like(1, 2, (30, 26)), spacing=(5.0, 1.4, 1.4)),
+    ]
+    plan = Plan("tiny", ("background", "x", "y"), (32, 32), FITS["pad"], "pad")
+    said = prepare(scans, tmp_path / "as-they-are", plan).notes
+    assert any("pixels measure 0.7 (fine) to 1.4 mm (coarse); --pixel 1.4" in note for note in said)
+    report = prepare(scans, tmp_path / "resampled", replace(plan, pixel=1.4))
+    assert report.notes == ()
+    assert [record.fit.scale for record in report.store.records] == [(0.5, 0.5), (1.0, 1.0)]
+    assert report.store.source == {"from": "", "fit": "pad", "pixel": 1.4}
 
 
 @pytest.mark.parametrize(("fit", "said"), [("pad", True), ("zoom", False), ("resize", False)])

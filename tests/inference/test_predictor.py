@@ -41,18 +41,20 @@ class TestPreparation:
             ("resize", (3, 50, 23)),
             ("axial", (2, 200, 21)),
             ("zoom", (2, 500, 420)),
+            (0.4, (2, 41, 70)),
         ],
-        ids=["smaller", "larger, in two chunks", "resized", "axial", "zoomed"],
+        ids=["smaller", "larger, in two chunks", "resized", "axial", "zoomed", "in mm"],
     )
     def test_the_mask_of_a_stored_scan_is_that_of_its_stored_slices(
-        self, tmp_path: Path, fit: str, shape: tuple[int, int, int], dtype: str
+        self, tmp_path: Path, fit: str | float, shape: tuple[int, int, int], dtype: str
     ) -> None:
+        fit, pixel = ("pad", fit) if isinstance(fit, float) else (fit, None)
         rng = np.random.default_rng(1)
         mask = (noise(shape) > 2000).astype(np.uint8)
         files = [nifti(tmp_path / f"{n}.nii.gz", rng.gamma(2, 300, shape).astype(np.int16)) for n in "ab"]
         labels = nifti(tmp_path / "labels.nii.gz", mask)
         sources = [from_files((file,), labels, name=file.name, patient=file.name, classes=2) for file in files]
-        plan = Plan("tiny", ("background", "x"), (32, 32), FITS[fit], fit, dtype)
+        plan = Plan("tiny", ("background", "x"), (32, 32), FITS[fit], fit, dtype, pixel=pixel)
         store = prepare(sources, tmp_path / "store", plan).store
         unet = ["network.name=monai:UNet", "network.settings={spatial_dims=2,channels=[4,8],strides=[2]}"]
         run = Run.create(tmp_path / "run", read_settings("full", None, unet), store)
@@ -192,13 +194,15 @@ class TestRefusals:
         with pytest.raises(BadInput, match="device 'warp' cannot be used"):
             Predictor(run, device="warp")
 
-    @pytest.mark.parametrize("preparation", [{"fit": "as told"}, {"fit": None}, {"shape": 3}, {"shape": []}])
+    @pytest.mark.parametrize(
+        "preparation", [{"fit": "as told"}, {"fit": None}, {"shape": 3}, {"shape": []}, {"pixel": "fine"}]
+    )
     def test_a_preparation_that_nobody_can_repeat(self, tmp_path: Path, preparation: dict[str, object]) -> None:
         run = made_run(tmp_path / "run")
         about = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
         about["preparation"] |= preparation
         (run.path / "run.json").write_text(json.dumps(about))
-        with pytest.raises(BadInput, match=r"run.json: its preparation is .*pad, resize, axial, none only"):
+        with pytest.raises(BadInput, match=r"run.json: its preparation is .*pad, resize, zoom, axial, none only"):
             Predictor(run.path)
 
     def test_a_network_that_is_not_finite(self, tmp_path: Path) -> None:

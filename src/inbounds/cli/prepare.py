@@ -51,6 +51,14 @@ Fit = Annotated[
         "whatever --side is, then pad and crop."
     ),
 ]
+Pixel = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        help="Resample by the spacing in the files until a pixel measures so many mm, then pad and crop.",
+        show_default=False,
+    ),
+]
 Stored = Annotated[Depth, typer.Option("--dtype", help="8-bit, or half precision.")]
 Split = Annotated[
     Splitting,
@@ -71,6 +79,7 @@ def acdc(
     store: NewStore,
     fit: Fit = Fitting.pad,
     side: Side = 256,
+    pixel: Pixel = None,
     dtype: Stored = Depth.uint8,
     split: Split = Splitting.reference,
     seed: Seed = 0,
@@ -79,7 +88,7 @@ def acdc(
     """ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any."""
     from inbounds.datasets import acdc as data
 
-    _prepare_archive(data, source, store, fit, side, dtype, split, seed, test)
+    _prepare_archive(data, source, store, fit, side, dtype, split, seed, test, pixel)
 
 
 @app.command()
@@ -88,6 +97,7 @@ def promise12(
     store: NewStore,
     fit: Fit = Fitting.resize,
     side: Side = 256,
+    pixel: Pixel = None,
     dtype: Stored = Depth.uint8,
     split: Split = Splitting.reference,
     seed: Seed = 0,
@@ -96,7 +106,7 @@ def promise12(
     """PROMISE12: prostate MR. The archive comes as three zips; give the folder that holds them."""
     from inbounds.datasets import promise12 as data
 
-    _prepare_archive(data, source, store, fit, side, dtype, split, seed, test)
+    _prepare_archive(data, source, store, fit, side, dtype, split, seed, test, pixel)
 
 
 @app.command()
@@ -124,6 +134,7 @@ def folder(
     patient: Annotated[str, typer.Option(help="A regular expression that finds the patient in a scan's name.")] = "",
     fit: Fit = Fitting.pad,
     side: Side = 256,
+    pixel: Pixel = None,
     dtype: Stored = Depth.uint8,
     seed: Seed = 0,
     validation: Validation = 0.25,
@@ -137,7 +148,8 @@ def folder(
     names = tuple(name.strip() for name in classes.split(",")) if classes else ()
     found, names = data.sources(layout, source, classes=names, unlabelled=unlabelled, patient=patient)
     typer.echo(f"{source}: {layout.kind}, {len(found)} scans, {sum(s.truth for s in found)} with a full mask", err=True)
-    plan = Plan(source.name or "folder", names, (side, side), FITS[fit], fit, dtype.value, layout.kind)
+    _check_pixel(pixel, fit)
+    plan = Plan(source.name or "folder", names, (side, side), FITS[fit], fit, dtype.value, layout.kind, pixel)
     _prepare(split_by_patient(found, validation=validation, test=test, seed=seed), store, plan)
 
 
@@ -170,10 +182,12 @@ def _prepare_archive(
     split: Splitting,
     seed: int,
     test: float,
+    pixel: float | None = None,
 ) -> None:
     from inbounds.datasets.archive import unpacked
     from inbounds.datasets.prepare import FITS, Plan, hold_out, split_by_patient
 
+    _check_pixel(pixel, fitting)
     with unpacked(source, data.wanted) as root:
         found = data.sources(root, reference=split is Splitting.reference)
         name = data.NAME
@@ -184,7 +198,14 @@ def _prepare_archive(
             found = hold_out(found, test, seed)
         else:
             found = split_by_patient(found, validation=data.VALIDATION, test=test, seed=seed)
-        _prepare(found, store, Plan(name, data.CLASSES, (side, side), FITS[fitting], fitting, dtype.value, data.NAME))
+        shape = (side, side)
+        plan = Plan(name, data.CLASSES, shape, FITS[fitting], fitting, dtype.value, data.NAME, pixel)
+        _prepare(found, store, plan)
+
+
+def _check_pixel(pixel: float | None, fitting: str) -> None:
+    if pixel is not None and fitting != Fitting.pad:
+        raise BadInput(f"--pixel {pixel:g} says how slices are resampled, and so does --fit {fitting}: give --fit pad")
 
 
 def _prepare(found: list[Source], store: Path, plan: Plan) -> None:

@@ -63,6 +63,25 @@ class Fit:
         height, width = (max(1, round(side * max(original) / LONGER)) for side in shape)
         return cls(original, (original[0] - height) // 2, (original[1] - width) // 2, height, width, shape)
 
+    @classmethod
+    def metric(
+        cls, original: tuple[int, int], shape: tuple[int, int], spacing: tuple[float, float], pixel: float
+    ) -> Fit:
+        """Resample the slice until a pixel measures `pixel` mm along both axes, then pad or crop.
+
+        Args:
+            original: Rows and columns of the slice as it came.
+            shape: Rows and columns of the store's grid.
+            spacing: What its pixels measure in mm, along rows and columns.
+            pixel: What those of the grid shall measure.
+
+        Example:
+            >>> Fit.metric((512, 428), (160, 160), (0.7, 0.7), 1.4).scale
+            (0.5, 0.5)
+        """
+        height, width = (max(1, round(side * pixel / has)) for side, has in zip(shape, spacing, strict=True))
+        return cls(original, (original[0] - height) // 2, (original[1] - width) // 2, height, width, shape)
+
     @property
     def scale(self) -> tuple[float, float]:
         """Grid pixels per original pixel, along rows and columns."""

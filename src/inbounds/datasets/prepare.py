@@ -22,7 +22,7 @@ from inbounds.errors import BadInput
 from inbounds.writing import aside, write_json
 
 UNLIKE = 1.5
-"""Slices whose longer sides differ by more than this factor are pointed out."""
+"""Scans whose pixels, or the longer sides of whose slices, differ by more than this factor are pointed out."""
 
 Append = Callable[[np.ndarray], None]
 Track = Callable[[Sequence[Source]], Iterable[Source]]
@@ -49,6 +49,7 @@ class Plan:
         fitting: What that is called, for the record.
         dtype: `uint8` or `float16`.
         origin: Where the data came from, in words for the record.
+        pixel: What a pixel of the grid measures in mm; if not given, `fit` decides.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Plan:
     fitting: str
     dtype: Literal["uint8", "float16"] = "uint8"
     origin: str = ""
+    pixel: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,17 @@ class Report:
     store: Store
     notes: tuple[str, ...]
     lost: int
+
+
+def placed(
+    original: tuple[int, int],
+    shape: tuple[int, int],
+    spacing: tuple[float, float, float],
+    fit: Callable[[tuple[int, int], tuple[int, int]], Fit],
+    pixel: float | None,
+) -> Fit:
+    """How a slice lies on the grid: with pixels of so many mm, or by a rule that knows rows and columns alone."""
+    return fit(original, shape) if pixel is None else Fit.metric(original, shape, spacing[1:], pixel)
 
 
 def split_by_patient(sources: Sequence[Source], *, validation: float, test: float = 0.0, seed: int = 0) -> list[Source]:
@@ -159,7 +172,7 @@ def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = it
             for source in track(sources):
                 loaded = source.load()
                 slices, rows, columns = loaded.image.shape[1:]
-                fit = plan.fit((rows, columns), plan.shape)
+                fit = placed((rows, columns), plan.shape, loaded.spacing, plan.fit, plan.pixel)
                 if append_image is None:
                     channels = len(loaded.image)
                     shape = (channels, *plan.shape)
@@ -188,15 +201,22 @@ def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = it
             channels=channels,
             shape=plan.shape,
             dtype=np.dtype(plan.dtype),
-            source={"from": plan.origin, "fit": plan.fitting},
+            source={"from": plan.origin, "fit": plan.fitting} | ({"pixel": plan.pixel} if plan.pixel else {}),
             records=records,
         )
-    notes[:0] = _unlike(records) if plan.fitting == "pad" else []
+    notes[:0] = _unlike(records) if plan.fitting == "pad" and plan.pixel is None else []
     return Report(Store(path), tuple(notes), sum(record.lost for record in records))
 
 
 def _unlike(records: Sequence[Record]) -> list[str]:
-    """What to say where scans of few pixels lie beside scans of many, as if they showed smaller organs."""
+    """What to say where some scans show organs larger than others, because they have more or smaller pixels."""
+    sizes = {max(record.spacing[1:]): record.name for record in records}
+    finest, coarsest = min(sizes), max(sizes)
+    if coarsest > UNLIKE * finest:
+        return [
+            f"pixels measure {finest:g} ({sizes[finest]}) to {coarsest:g} mm ({sizes[coarsest]}); --pixel {coarsest:g} "
+            "resamples all to the same"
+        ]
     longer = {max(record.fit.original): record.name for record in records}
     least, most = min(longer), max(longer)
     if most <= UNLIKE * least:

@@ -11,7 +11,7 @@ from jaxtyping import Shaped
 
 from inbounds.datasets.batches import as_float
 from inbounds.datasets.formats.pictures import PictureGeometry
-from inbounds.datasets.prepare import FITS, on_grid
+from inbounds.datasets.prepare import FITS, on_grid, placed
 from inbounds.datasets.scan import Header, header, same_geometry
 from inbounds.datasets.source import from_files
 from inbounds.errors import BadInput
@@ -62,6 +62,7 @@ class Predictor:
             self.shape = (int(preparation["shape"][0]), int(preparation["shape"][1]))
             self.dtype = str(preparation["dtype"])
             self.fit = FITS[preparation["fit"]]
+            self.pixel = float(preparation["pixel"]) if "pixel" in preparation else None
         except (KeyError, TypeError, IndexError, ValueError):
             raise BadInput(
                 f"{self.run.path / 'run.json'}: its preparation is {preparation!r}, and a new scan can be prepared as "
@@ -112,7 +113,7 @@ class Predictor:
 
         Args:
             image: Slices, rows and columns, behind an axis of channels if there are several.
-            spacing: Between slices, rows and columns in mm, for volumes.
+            spacing: Between slices, rows and columns in mm, for volumes, and where the store was resampled by it.
             probabilities: Keep the probabilities too.
         """
         if image.ndim not in (3, 4):
@@ -138,7 +139,7 @@ class Predictor:
         head: Header | None = None,
     ) -> Prediction:
         slices, rows, columns = image.shape[1:]
-        fit = self.fit((rows, columns), self.shape)
+        fit = placed((rows, columns), self.shape, spacing, self.fit, self.pixel)
         stored, _ = on_grid(image, fit, self.dtype)
         mask = np.zeros((slices, rows, columns), dtype=np.uint8)
         kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None

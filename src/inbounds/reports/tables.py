@@ -19,7 +19,8 @@ def store_tables(content: dict[str, Any]) -> None:
     )
     size = "x".join(str(side) for side in content["shape"])
     about.add_row("slices", f"{content['slices']} of {size}, {content['channels']} channel(s), {content['dtype']}")
-    about.add_row("fit", f"{content['source'].get('fit')}; {content['truth_pixels_lost']} truth pixels lost")
+    pixel = f", a pixel is {content['source']['pixel']:g} mm" if "pixel" in content["source"] else ""
+    about.add_row("fit", f"{content['source'].get('fit')}{pixel}; {content['truth_pixels_lost']} truth pixels lost")
     about.add_row(
         "spacing (mm)", " x ".join(_range(a, b) for a, b in zip(low, high, strict=True)) + " (slice, row, column)"
     )

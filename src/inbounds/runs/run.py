@@ -106,7 +106,12 @@ class Run:
             "settings": settings.model_dump(),
             "store": str(store.path.resolve()),
             "data": {"name": store.name, "checksums": store.checksums, "source": store.source},
-            "preparation": {"shape": list(store.shape), "dtype": store.dtype.name, "fit": store.source.get("fit")},
+            "preparation": {
+                "shape": list(store.shape),
+                "dtype": store.dtype.name,
+                "fit": store.source.get("fit"),
+                **{key: store.source[key] for key in ("pixel",) if key in store.source},
+            },
             "annotation": {"name": annotation, **store.about(annotation)},
             "facts": facts,
             "classes": chosen,
