@@ -281,13 +281,16 @@ def test_presets_side_by_side(tmp_path: Path) -> None:
     data = {"name": "acdc", "checksums": {"images.npy": "0123456789abcdef"}}
     made = {"shape": [160, 160], "fit": "zoom"}
     kept(tmp_path, "left-ventricle", "full", 0, (0.7, 0.6), data=data, preparation=made)
+    kept(tmp_path, "left-ventricle", "volume", 0, (0.5, 0.4), preset="fast")
     page = tmp_path / "page.md"
-    page.write_text("<!-- results:left-ventricle:paper,fast -->\n<!-- end -->\n")
+    page.write_text("<!-- results:left-ventricle:paper,small,fast -->\n<!-- end -->\n")
     lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
     assert "| known beside the seeds | method | paper | `paper` | `fast` |" in lines
     assert "| every pixel | cross-entropy | 0.887 | 0.800 / 0.700 |  |" in lines
     assert "| tags | direct penalty | 0.792 |  |  |" in lines
-    assert any(line.startswith("- `fast`: for a GPU") and "data" not in line for line in lines)
+    assert "| volume bounds | direct penalty | 0.858 |  | 0.600 / 0.500 |" in lines
+    assert any(line.startswith("- `fast`: for a GPU") and line.endswith("data: not known.") for line in lines)
+    assert not any("`small`" in line for line in lines)  # nothing was run
     assert any(line.endswith("; data: acdc (160x160, zoom, images 0123456789).") for line in lines)
     page.write_text("<!-- results:left-ventricle:paper,fastt -->\n<!-- end -->\n")
     with pytest.raises(BadInput, match="no preset 'fastt'; did you mean 'fast'"):

@@ -75,13 +75,17 @@ def table(name: str, preset: str, found: Sequence[Collected]) -> str:
 
 
 def comparison(name: str, presets_shown: Sequence[str], found: Sequence[Collected]) -> str:
-    """Several presets side by side, in Markdown: DSC per volume at the best and at the last epoch of each row."""
+    """Presets side by side, in Markdown: DSC per volume at the best and at the last epoch of each row.
+
+    Those under which nothing was run are left out.
+    """
     for preset in presets_shown:
         if preset not in presets():
             raise BadInput(f"no preset {preset!r}; {nearest(preset, list(presets()))}")
     told, theirs = experiment(name), paper(name)
     by_preset = {preset: rows_of(name, preset, found) for preset in presets_shown}
-    lines = [[*told.columns, "paper", *(f"`{preset}`" for preset in presets_shown)]]
+    by_preset = {preset: rows for preset, rows in by_preset.items() if any(rows.values())}
+    lines = [[*told.columns, "paper", *(f"`{preset}`" for preset in by_preset)]]
     for row, about in told.rows.items():
         figure = theirs.get(row)
         ours = [
@@ -94,7 +98,7 @@ def comparison(name: str, presets_shown: Sequence[str], found: Sequence[Collecte
     legend = []
     for preset, rows in by_preset.items():
         data = sorted({_data(run) for some in rows.values() for run in some})
-        legend.append(f"- `{preset}`: {presets()[preset].about}" + (f"; data: {', '.join(data)}." if data else "."))
+        legend.append(f"- `{preset}`: {presets()[preset].about}; data: {', '.join(data)}.")
     text = "DSC per volume, best epoch / last epoch; empty where it was not run. The presets:"
     return "\n".join([markdown(lines), "", text, "", *legend, ""])
 
