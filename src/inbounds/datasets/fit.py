@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Shaped, UInt8
 
 LONGER = 256
-"""Pixels along the longer side of a slice once it is scaled."""
+"""Pixels along the longer side of a slice once it is zoomed."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ class Fit:
             >>> Fit.zoom((512, 428), (160, 160))
             Fit(original=(512, 428), top=96, left=54, height=320, width=320, shape=(160, 160))
         """
-        height, width = (max(1, round(side * max(original) / LONGER)) for side in shape)
-        return cls(original, (original[0] - height) // 2, (original[1] - width) // 2, height, width, shape)
+        return cls.metric(original, shape, (1.0, 1.0), max(original) / LONGER)
 
     @classmethod
     def metric(

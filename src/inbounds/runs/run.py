@@ -110,7 +110,7 @@ class Run:
                 "shape": list(store.shape),
                 "dtype": store.dtype.name,
                 "fit": store.source.get("fit"),
-                **{key: store.source[key] for key in ("pixel",) if key in store.source},
+                **({"pixel": store.source["pixel"]} if "pixel" in store.source else {}),
             },
             "annotation": {"name": annotation, **store.about(annotation)},
             "facts": facts,
