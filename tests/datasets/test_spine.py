@@ -71,6 +71,15 @@ def test_few_rows_are_not_cut() -> None:
     assert (axial((305, 39), (256, 256)).top, axial((305, 39), (256, 256)).left) == (60, -73)
 
 
+def test_a_narrow_grid_leaves_out_padding_alone(download: Path, store: Store, tmp_path: Path) -> None:
+    done("prepare", "spine", download, tmp_path / "narrow", "--columns", 96)
+    narrow = Store(tmp_path / "narrow")
+    assert narrow.shape == (256, 96)
+    assert narrow.records[0].lost == store.records[0].lost
+    assert narrow.truth[1].sum() == pytest.approx(store.truth[1].sum(), rel=0.02)  # pixels measure the same
+    assert narrow.records[0].fit.scale == pytest.approx(store.records[0].fit.scale, rel=0.01)
+
+
 def test_masks_may_be_packed_otherwise_and_orphans_are_refused(tmp_path: Path) -> None:
     nifti(tmp_path / "spine" / "Img_01.nii", noise(SHAPE))
     nifti(tmp_path / "spine" / "Img_01_Labels.nii.gz", vertebrae())

@@ -152,7 +152,7 @@ def test_rows_that_need_other_data(store: Store) -> None:
     assert told.rows["common_resized"].data == {"fit": "resize"}
     assert "common_resized" not in chosen(told, [], store)
     assert chosen(told, ["tags", "common"], store) == ["common", "tags"]
-    with pytest.raises(BadInput, match="the row 'common_paper' needs a store with shape='256x256'; prepare one"):
+    with pytest.raises(BadInput, match="the row 'common_paper' needs a store with rows='256'; prepare one"):
         chosen(experiment("spine"), ["common_paper"], store)
     with pytest.raises(BadInput, match="'common_resized' needs a store with fit='resize'"):
         chosen(told, ["common_resized"], store)

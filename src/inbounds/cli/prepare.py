@@ -88,7 +88,7 @@ def acdc(
     """ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any."""
     from inbounds.datasets import acdc as data
 
-    _prepare_archive(data, source, store, fit, side, dtype, split, seed, test, pixel)
+    _prepare_archive(data, source, store, fit, (side, side), dtype, split, seed, test, pixel)
 
 
 @app.command()
@@ -106,7 +106,7 @@ def promise12(
     """PROMISE12: prostate MR. The archive comes as three zips; give the folder that holds them."""
     from inbounds.datasets import promise12 as data
 
-    _prepare_archive(data, source, store, fit, side, dtype, split, seed, test, pixel)
+    _prepare_archive(data, source, store, fit, (side, side), dtype, split, seed, test, pixel)
 
 
 @app.command()
@@ -114,6 +114,12 @@ def spine(
     source: Archive,
     store: NewStore,
     side: Side = 256,
+    columns: Annotated[
+        int | None,
+        typer.Option(
+            min=16, help="Columns of the grid if not --side: 96 of 256 leave out padding alone.", show_default=False
+        ),
+    ] = None,
     dtype: Stored = Depth.uint8,
     split: Split = Splitting.reference,
     seed: Seed = 0,
@@ -122,7 +128,7 @@ def spine(
     """Vertebral bodies in MR (Zenodo record 22304), cut axially as in the paper."""
     from inbounds.datasets import spine as data
 
-    _prepare_archive(data, source, store, "axial", side, dtype, split, seed, test)
+    _prepare_archive(data, source, store, "axial", (side, columns or side), dtype, split, seed, test)
 
 
 @app.command()
@@ -177,7 +183,7 @@ def _prepare_archive(
     source: Path,
     store: Path,
     fitting: str,
-    side: int,
+    shape: tuple[int, int],
     dtype: Depth,
     split: Splitting,
     seed: int,
@@ -198,7 +204,6 @@ def _prepare_archive(
             found = hold_out(found, test, seed)
         else:
             found = split_by_patient(found, validation=data.VALIDATION, test=test, seed=seed)
-        shape = (side, side)
         plan = Plan(name, data.CLASSES, shape, FITS[fitting], fitting, dtype.value, data.NAME, pixel)
         _prepare(found, store, plan)
 

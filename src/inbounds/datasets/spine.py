@@ -2,7 +2,7 @@
 
 The scans are sagittal, 39x305x305; the experiments cut them axially. A slice is one index of the last axis, 305 rows
 of 39 columns in this package's order. Sixty rows are cut off at either end, the columns are padded to the same 185, and
-this square is resized to the grid.
+this square is resized to the grid. Four fifths of it are padding, and a narrower grid has as much less of it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,16 @@ _IMAGE = re.compile(r"Img_(\d+)\.nii(\.gz)?$")
 
 
 def axial(original: tuple[int, int], shape: tuple[int, int]) -> Fit:
-    """The middle of an axial slice as a square: `CUT` rows less at either end, columns padded (or cropped) as far."""
+    """The middle of an axial slice, `CUT` rows less at either end; columns are padded or cropped to the grid's share.
+
+    Example:
+        >>> axial((305, 39), (256, 96))
+        Fit(original=(305, 39), top=60, left=-15, height=185, width=69, shape=(256, 96))
+    """
     rows, columns = original
-    side = rows - 2 * CUT if rows > 3 * CUT else rows
-    return Fit(original, (rows - side) // 2, -((side - columns) // 2), side, side, shape)
+    height = rows - 2 * CUT if rows > 3 * CUT else rows
+    width = max(1, round(height * shape[1] / shape[0]))
+    return Fit(original, (rows - height) // 2, -((width - columns) // 2), height, width, shape)
 
 
 def wanted(name: str) -> bool:

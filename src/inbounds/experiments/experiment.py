@@ -40,8 +40,8 @@ class Row(Model):
         presets: Settings of this row in some presets only.
         seeds: Weak labels other than the experiment's.
         same_as: `experiment/row` with the same settings, whose results serve where this row has none of its own.
-        data: What the store must be, by `name`, `fit` or `shape` (where bounds in pixels are of that grid); elsewhere
-            the row is left out.
+        data: What the store must be, by `name`, `fit` or `rows` (where bounds in pixels are of a grid of that height);
+            elsewhere the row is left out.
     """
 
     cells: tuple[str, ...]
@@ -50,7 +50,7 @@ class Row(Model):
     presets: dict[str, dict[str, Any]] = Field(default_factory=dict)
     seeds: Seeds | None = None
     same_as: str = ""
-    data: dict[Literal["name", "fit", "shape"], str] = Field(default_factory=dict)
+    data: dict[Literal["name", "fit", "rows"], str] = Field(default_factory=dict)
 
 
 class Panel(Model):
@@ -121,8 +121,7 @@ def paper(name: str) -> dict[str, float | None]:
 
 def chosen(experiment: Experiment, rows: Sequence[str], store: Store) -> list[str]:
     """Some rows in the order of the table; if none are named, all that this store serves."""
-    shape = "x".join(map(str, store.shape))
-    found = {"name": store.name, "fit": store.source.get("fit"), "shape": shape}
+    found = {"name": store.name, "fit": store.source.get("fit"), "rows": str(store.shape[0])}
     missing = {
         row: f"{key}={value!r}"
         for row, told in experiment.rows.items()
