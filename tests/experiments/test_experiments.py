@@ -90,6 +90,11 @@ def test_what_an_experiment_or_a_row_says_of_a_preset_counts_there_alone(store: 
         assert settings_of(experiment("hybrid"), "hybrid_5", preset, store).hybrid.repeat == (copies + 1) // 2
 
 
+def test_a_preset_counts_above_what_an_experiment_says_of_the_one_it_is_like(store: Store) -> None:
+    for preset, network in (("paper", "residual_unet"), ("fast", "enet"), ("border", "enet"), ("unet-border", "unet")):
+        assert settings_of(experiment("prostate"), "full", preset, store).network.name == network
+
+
 def test_a_preset_like_another_differs_in_its_own_settings_alone(store: Store) -> None:
     for row in ("full", "individual", "proposals_tags"):
         fast, border = (

@@ -141,8 +141,9 @@ def settings_of(
 ) -> Settings:
     """The settings of a row: of the experiment, of the preset, its own, then single changes, each above the last.
 
-    What an experiment or a row says of the preset counts above all else that it says, and what it says of the preset
-    that this one is like counts too. Without a store, the first patient has no name yet.
+    What an experiment or a row says of the preset counts above what the preset says of itself. What is said of a preset
+    that this one is like counts too, below all that is said of this one. Without a store, the first patient has no
+    name yet.
     """
     if preset not in presets():
         raise BadInput(f"no preset {preset!r}; {nearest(preset, list(presets()))}")
@@ -151,9 +152,10 @@ def settings_of(
     names = [preset]
     while like := presets()[names[0]].like:
         names.insert(0, like)
-    layers = [experiment.settings, *(presets()[name].settings for name in names)]
-    layers += [*(experiment.presets.get(name, {}) for name in names), told.settings]
-    for layer in (*layers, *(told.presets.get(name, {}) for name in names)):
+    layers = [experiment.settings]
+    for name in names:
+        layers += [presets()[name].settings, experiment.presets.get(name, {})]
+    for layer in (*layers, told.settings, *(told.presets.get(name, {}) for name in names)):
         content |= _flat(layer)
     if not told.recipe.startswith("proposals_"):
         content = {key: value for key, value in content.items() if not key.startswith("proposals.")}
