@@ -84,7 +84,7 @@ class CommonRange(Model):
 class Augmentation(Model):
     """What `inbounds.datasets.augment.Augment` takes."""
 
-    flip: bool = False
+    flip: bool | Literal["rows", "columns"] = False
     quarter: bool = False
     rotate: float = Field(default=0.0, ge=0)
     translate: float = Field(default=0.0, ge=0)

@@ -17,6 +17,7 @@ from making import disc
 EXACT = {
     "neutral": Augment(),
     "flip": Augment(flip=True),
+    "left-right": Augment(flip="columns"),
     "quarter": Augment(quarter=True),
     "both": Augment(flip=True, quarter=True),
     "light": Augment(contrast=1.5, brightness=0.2),
@@ -126,6 +127,17 @@ def test_every_flip_and_quarter_turn_occurs() -> None:
         assert seen <= {tuple(one.flatten().tolist()) for one in turns}
         assert len(seen) == count
         torch.testing.assert_close(after.image[:, 0] * 16, after.annotation.label.float(), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize(("flip", "axis"), [("rows", 0), ("columns", 1)])
+def test_a_flip_of_rows_or_columns_alone(flip, axis) -> None:
+    square = torch.arange(16).reshape(4, 4)
+    image = square[None, None].expand(50, 1, 4, 4) / 16
+    after, _ = Augment(flip=flip)(Batch(image, Annotation((image[:, 0] * 16).to(torch.uint8))))
+    seen = {tuple(one.flatten().tolist()) for one in after.annotation.label}
+    assert seen == {tuple(one.flatten().tolist()) for one in (square, square.flip(axis))}
+    with pytest.raises((TypeError, ValueError), match="sideways"):  # by its type, where types are checked
+        Augment(flip="sideways")
 
 
 @pytest.mark.parametrize("seed", range(3))

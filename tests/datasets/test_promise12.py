@@ -43,7 +43,9 @@ def test_the_reference_split() -> None:
 def test_a_random_split_is_four_to_one(tmp_path: Path) -> None:
     promise12(tmp_path / "cases", range(10))
     done("prepare", "promise12", tmp_path / "cases", tmp_path / "store", "--side", 16, "--split", "random")
-    assert sum(record.split == "validation" for record in Store(tmp_path / "store").records) == 2
+    store = Store(tmp_path / "store")
+    assert sum(record.split == "validation" for record in store.records) == 2
+    assert store.name == "promise12 split at random"  # so that results of one split are not taken for the other's
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,7 @@ def _prepare_archive(
             found = hold_out(found, test, seed)
         else:
             found = split_by_patient(found, validation=data.VALIDATION, test=test, seed=seed)
+            name += " split at random" if split is Splitting.random else ""
         plan = Plan(name, data.CLASSES, shape, FITS[fitting], fitting, dtype.value, data.NAME, pixel)
         _prepare(found, store, plan)
 

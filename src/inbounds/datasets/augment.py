@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -23,7 +24,8 @@ class Augment:
     and its centre and brightness become unknown. What comes into the frame is black and unlabelled.
 
     Attributes:
-        flip: Mirror rows, columns, both or neither.
+        flip: Mirror rows, columns, both or neither; with `"columns"`, change left and right alone (with `"rows"`, top
+            and bottom).
         quarter: Turn by 0, 90, 180 or 270 degrees (square images only).
         rotate: Turn freely, by up to so many degrees either way.
         translate: Shift along each axis by up to this share of the image's side.
@@ -34,7 +36,7 @@ class Augment:
             size it says whether the region may have left the frame; raise it for long or scattered regions.
     """
 
-    flip: bool = False
+    flip: bool | Literal["rows", "columns"] = False
     quarter: bool = False
     rotate: float = 0.0
     translate: float = 0.0
@@ -48,6 +50,8 @@ class Augment:
             raise ValueError(f"zoom and contrast are factors of 1 or more, not {self.zoom} and {self.contrast}")
         if self.rotate < 0 or self.translate < 0 or self.brightness < 0:
             raise ValueError("rotate, translate and brightness are 0 or more")
+        if self.flip not in (False, True, "rows", "columns"):
+            raise ValueError(f'flip is true, false, "rows" or "columns", not {self.flip!r}')
 
     @property
     def stays_on_grid(self) -> bool:
@@ -93,6 +97,8 @@ class Augment:
         turn = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], dim=-2)
         if self.flip:
             signs = torch.where(chance[:, 2:4] < 0.5, -1.0, 1.0)
+            if isinstance(self.flip, str):
+                signs[:, 1 if self.flip == "rows" else 0] = 1.0
             turn = turn * signs[:, None, :]
         side = torch.stack([chance.new_full((), height), chance.new_full((), width)])
         shift = (chance[:, 4:6] * 2 - 1) * self.translate * side
