@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from pathlib import Path
 
 from rich.console import Console
@@ -42,3 +43,11 @@ def test_a_line_an_epoch_elsewhere() -> None:
     assert line == (
         "runs/a/full/seed-0: epoch 17/200, step 1446/1446, rate 0.0005, left 13 min, labels 0.0123, DSC 0.812"
     )
+
+
+def test_before_the_first_step_nobody_knows_how_long_it_takes() -> None:
+    out = io.StringIO()
+    with Screen(Console(file=out, force_terminal=True, width=110, color_system=None)) as screen:
+        screen.show(FULL, Progress(1, 200, 0, 1446, 5e-4, {}, {}, math.inf))
+        screen.live.refresh()
+    assert out.getvalue().split("run ")[-1].splitlines()[1].split()[-4:] == ["1/200", "0/1446", "0.0005", "?"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from types import TracebackType
@@ -73,11 +74,12 @@ class Screen:
 
 def _cells(progress: Progress) -> dict[str, str]:
     left = progress.seconds_left
+    wait = f"{left:.0f} s" if left < 600 else f"{left / 60:.0f} min" if math.isfinite(left) else "?"
     cells = {
         "epoch": f"{progress.epoch}/{progress.epochs}",
         "step": f"{progress.step}/{progress.steps}",
         "rate": f"{progress.rate:.3g}",
-        "left": f"{left:.0f} s" if left < 600 else f"{left / 60:.0f} min",
+        "left": wait,
         **{name: f"{value:.4g}" for name, value in progress.terms.items()},
     }
     if "dsc_volume" in progress.validation:

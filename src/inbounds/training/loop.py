@@ -57,7 +57,7 @@ class Progress:
         rate: The learning rate.
         terms: Mean of each loss term over this epoch so far.
         validation: What the last validation found, by metric (of all classes together).
-        seconds_left: An estimate for the whole run.
+        seconds_left: An estimate for the whole run; infinite before the first step.
     """
 
     epoch: int
@@ -246,6 +246,11 @@ class Trainer:
             self._restore_generators()
         self._set_rate()
         self.lane.ready()
+        if self.state.epoch < training.epochs:
+            # The first step may take a minute, to be compiled.
+            number, rate = self.state.epoch + 1, self.state.rate
+            self.show(Progress(number, training.epochs, 0, self._steps(), rate, {}, {}, math.inf))
+            yield False
         log = Log(self.run.path, self.state.epoch)
         begun, before = time.monotonic(), self.state.epoch
         try:
