@@ -108,13 +108,16 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("inbounds.experiments.reproduce.train_all", train_here)
     plan = Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")
-    standing_in = {"spine": "vertebra", "spine128": "vertebra", "promise12": "prostate", "promise128": "prostate"}
+    standing_in = dict.fromkeys(("spine", "spine96", "spine128"), "vertebra")
+    standing_in |= dict.fromkeys(("promise12", "promise128", "promise128-drawn"), "prostate")
     standing_in |= dict.fromkeys(("acdc", "acdc160", "acdc96", "acdc96-scans", "acdc96-zoom"), "LV")
+    names = {"acdc96-scans": "acdc split by scans", "promise128-drawn": "promise12 split at random"}
     for name, klass in standing_in.items():
         classes = tuple(klass if known == "LV" else known for known in hearts.CLASSES)
-        called = "acdc split by scans" if name == "acdc96-scans" else "tiny"
+        called = names.get(name, "tiny")
         fitting = "zoom" if name == "acdc96-zoom" else "none"
-        made = replace(plan, name=called, classes=classes, fit=FITS[fitting], fitting=fitting)
+        shape = (256, 48) if name == "spine96" else plan.shape  # which bounds in pixels demand
+        made = replace(plan, name=called, classes=classes, shape=shape, fit=FITS[fitting], fitting=fitting)
         prepare(hearts.sources(4, side=48), Path(name), made)
     rows = {"hybrid": "full_5", "bounds": "individual", "loose-bounds": "common_heavy"}
     for words in [*commands("docs/reproducing.md"), *commands("docs/loose-bounds.md")]:
@@ -132,8 +135,20 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         done(*words)
     written = {path.parts[1] for path in Path("out").glob("*/results/table.md")}
     assert written == {
-        *("left-ventricle", "fast", "border", "hybrid", "hybrid-fast", "bounds", "loose-bounds", "small"),
-        *("spine", "spine-small", "spine-weak", "prostate", "prostate-small", "prostate-weak", "spine-fast"),
+        *(
+            "left-ventricle",
+            "fast",
+            "border",
+            "hybrid",
+            "hybrid-fast",
+            "bounds",
+            "bounds-small",
+            "loose-bounds",
+            "small",
+        ),
+        *("spine", "spine-fast", "spine-fast-weak", "spine-small", "spine-weak"),
+        *("prostate", "prostate-fast", "prostate-fast-weak", "prostate-drawn", "prostate-drawn-weak"),
+        *("prostate-small", "prostate-weak"),
     }
 
 
