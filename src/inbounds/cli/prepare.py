@@ -117,7 +117,7 @@ def spine(
     columns: Annotated[
         int | None,
         typer.Option(
-            min=16, help="Columns of the grid if not --side: 96 of 256 leave out padding alone.", show_default=False
+            min=16, help="Columns, if not as many as rows: 96 beside 256 leave out padding alone.", show_default=False
         ),
     ] = None,
     dtype: Stored = Depth.uint8,
