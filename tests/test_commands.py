@@ -146,7 +146,7 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             "loose-bounds",
             "small",
         ),
-        *("spine", "spine-fast", "spine-fast-weak", "spine-small", "spine-weak"),
+        *("spine", "spine-fast", "spine-fast-weak", "spine-small", "spine-weak", "spine-border"),
         *("prostate", "prostate-fast", "prostate-fast-weak", "prostate-drawn", "prostate-drawn-weak"),
         *("prostate-small", "prostate-weak"),
     }
