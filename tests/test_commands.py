@@ -110,12 +110,12 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     plan = Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")
     standing_in = dict.fromkeys(("spine", "spine96", "spine128"), "vertebra")
     standing_in |= dict.fromkeys(("promise12", "promise128", "promise128-drawn"), "prostate")
-    standing_in |= dict.fromkeys(("acdc", "acdc160", "acdc96", "acdc96-scans", "acdc96-zoom"), "LV")
+    standing_in |= dict.fromkeys(("acdc", "acdc160", "acdc-resized", "acdc96", "acdc96-scans", "acdc96-zoom"), "LV")
     names = {"acdc96-scans": "acdc split by scans", "promise128-drawn": "promise12 split at random"}
     for name, klass in standing_in.items():
         classes = tuple(klass if known == "LV" else known for known in hearts.CLASSES)
         called = names.get(name, "tiny")
-        fitting = "zoom" if name == "acdc96-zoom" else "none"
+        fitting = {"acdc96-zoom": "zoom", "acdc-resized": "resize"}.get(name, "none")
         shape = (256, 48) if name == "spine96" else plan.shape  # which bounds in pixels demand
         made = replace(plan, name=called, classes=classes, shape=shape, fit=FITS[fitting], fitting=fitting)
         prepare(hearts.sources(4, side=48), Path(name), made)
@@ -135,17 +135,8 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         done(*words)
     written = {path.parts[1] for path in Path("out").glob("*/results/table.md")}
     assert written == {
-        *(
-            "left-ventricle",
-            "fast",
-            "border",
-            "hybrid",
-            "hybrid-fast",
-            "bounds",
-            "bounds-small",
-            "loose-bounds",
-            "small",
-        ),
+        *("left-ventricle", "fast", "border", "hybrid", "hybrid-fast", "bounds", "bounds-small", "small"),
+        *("loose-bounds", "loose-bounds-padded", "loose-bounds-resized"),
         *("spine", "spine-fast", "spine-fast-weak", "spine-small", "spine-weak", "spine-border"),
         *("prostate", "prostate-fast", "prostate-fast-weak", "prostate-drawn", "prostate-drawn-weak"),
         *("prostate-small", "prostate-weak"),
