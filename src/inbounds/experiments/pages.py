@@ -88,12 +88,7 @@ def comparison(name: str, presets_shown: Sequence[str], found: Sequence[Collecte
     lines = [[*told.columns, "paper", *(f"`{preset}`" for preset in by_preset)]]
     for row, about in told.rows.items():
         figure = theirs.get(row)
-        ours = [
-            " / ".join(_mean([run.value("dsc_volume", protocol) for run in rows[row]]) for protocol in ("best", "last"))
-            if rows[row]
-            else ""
-            for rows in by_preset.values()
-        ]
+        ours = [_best_and_last(rows[row]) for rows in by_preset.values()]
         lines.append([*about.cells, "n/a" if figure is None else f"{figure:.3f}", *ours])
     legend = []
     for preset, rows in by_preset.items():
@@ -103,6 +98,13 @@ def comparison(name: str, presets_shown: Sequence[str], found: Sequence[Collecte
     return "\n".join([markdown(lines), "", text, "", *legend, ""])
 
 
+def _best_and_last(runs: Sequence[Collected]) -> str:
+    if not runs:
+        return ""
+    both = (_mean([run.value("dsc_volume", protocol) for run in runs]) for protocol in ("best", "last"))
+    return " / ".join(both) + _short(runs)
+
+
 def _mean(values: Sequence[float]) -> str:
     if not values:
         return ""
@@ -110,10 +112,13 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _count(runs: Sequence[Collected]) -> str:
-    if not runs:
-        return "not run"
+    return f"{len(runs)}{_short(runs)}" if runs else "not run"
+
+
+def _short(runs: Sequence[Collected]) -> str:
+    """Of runs that have not come to their end, how far they came."""
     short = [f"{len(run.curves['epoch'])} of {run.about['epochs']} epochs" for run in runs if not run.finished]
-    return str(len(runs)) + (f" ({', '.join(dict.fromkeys(short))})" if short else "")
+    return f" ({', '.join(dict.fromkeys(short))})" if short else ""
 
 
 def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
@@ -122,7 +127,7 @@ def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
     if not runs:
         return []
     about = presets()[preset].about if preset in presets() else ""
-    changes = sorted({change for run in runs for change in run.about.get("changes", [])})
+    changes = sorted({change for run in runs for change in run.about.get("changes", []) if not _speed_alone(change)})
     seeds = sorted({run.about["seed"] for run in runs})
     data = sorted({_data(run) for run in runs})
     parts = [
@@ -144,6 +149,10 @@ def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
             (size,) = (phrase for phrase in run.about["known"] if phrase.startswith("size"))
             fitted.setdefault(f"Common bounds fitted on {patient}: {size}.", "")
     return [*notes, *fitted]
+
+
+def _speed_alone(change: str) -> bool:
+    return change.partition("=")[0] in {f"training.{name}" for name in NO_RESULT["training"]}
 
 
 def _as_now(run: Collected) -> bool:
