@@ -84,34 +84,44 @@ def test_the_papers_settings(store: Store) -> None:
 
 
 def test_what_an_experiment_or_a_row_says_of_a_preset_counts_there_alone(store: Store) -> None:
-    for preset, epochs, copies in (("fast", 20, 30), ("border", 20, 30), ("paper", 200, 1)):
+    for preset, epochs, copies in (("fast", 20, 30), ("guided", 20, 30), ("paper", 200, 1)):
         assert settings_of(experiment("spine"), "full", preset, store).training.epochs == epochs
         assert settings_of(experiment("hybrid"), "full_5", preset, store).training.copies == copies
         assert settings_of(experiment("hybrid"), "hybrid_5", preset, store).hybrid.repeat == (copies + 1) // 2
 
 
 def test_a_preset_counts_above_what_an_experiment_says_of_the_one_it_is_like(store: Store) -> None:
-    for preset, network in (("paper", "residual_unet"), ("fast", "enet"), ("border", "enet"), ("unet-border", "unet")):
+    for preset, network in (("paper", "residual_unet"), ("fast", "enet"), ("guided", "enet"), ("unet", "unet")):
         assert settings_of(experiment("prostate"), "full", preset, store).network.name == network
 
 
 def test_a_preset_like_another_differs_in_its_own_settings_alone(store: Store) -> None:
     for row in ("full", "individual", "proposals_tags"):
-        fast, border = (
-            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("fast", "border")
+        fast, guided = (
+            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("fast", "guided")
         )
-        (more,) = border.pop("constraints")
-        assert (more["statistic"], more["upper"], more["weight"], more["framed"]) == ("border", 0, 100, True)
-        assert fast.pop("constraints") == []
-        assert (fast["network"].pop("grown"), border["network"].pop("grown")) == (1, 0)
-        assert fast == border
+        assert (fast.pop("margin"), guided.pop("margin")) == (0.1, 0.0)
+        assert (fast["network"].pop("grown"), guided["network"].pop("grown")) == (1, 0)
+        assert fast == guided
 
 
-@pytest.mark.parametrize("preset", ["border", "unet-border"])
-def test_rows_without_tags_are_not_told_by_the_border_where_the_region_is(store: Store, preset: str) -> None:
-    for row, told in experiment("left-ventricle").rows.items():
-        more = settings_of(experiment("left-ventricle"), row, preset, store).constraints
-        assert len(more) == (told.recipe not in ("partial", "volume", "proposals_volume"))
+@pytest.mark.parametrize("preset", ["paper", "fast", "unet"])
+@pytest.mark.parametrize(
+    ("name", "row", "weight"),
+    [
+        ("left-ventricle", "tags", 100),
+        ("left-ventricle", "common", 100),
+        *(("hybrid", f"hybrid_{count}", 50) for count in (5, 10, 25)),
+    ],
+)
+def test_rows_with_edges_are_told_one_thing_more(store: Store, name: str, row: str, weight: float, preset: str) -> None:
+    bare, edges = (settings_of(experiment(name), each, preset, store).model_dump() for each in (row, f"{row}_edges"))
+    (more,) = edges.pop("constraints")
+    assert (more["statistic"], more["upper"], more["weight"], more["framed"]) == ("border", 0, weight, True)
+    assert bare.pop("constraints") == []
+    for settings, start in ((bare, (int(preset != "paper"), 0.02 if preset == "unet" else 0)), (edges, (0, 0.02))):
+        assert (settings["network"].pop("grown"), settings["network"].pop("prior")) == start
+    assert bare == edges
 
 
 def test_rows_run_with_other_settings_than_the_preset_has_are_named(tmp_path: Path, store: Store) -> None:
@@ -138,6 +148,24 @@ def test_a_panel_of_one_curve_gives_way_to_one_that_compares(tmp_path: Path) -> 
     kept(tmp_path, "left-ventricle", "individual")
     ((title, shown),) = curves("left-ventricle", "paper", read_all(tmp_path))
     assert (title, [curve.name for curve in shown]) == ("Individual bounds", ["full", "ours"])
+
+
+def test_changes_of_speed_alone_are_not_told(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "full", changes=["training.compile=nothing"])
+    assert "changed" not in table("left-ventricle", "paper", read_all(tmp_path))
+    kept(tmp_path, "left-ventricle", "tags", changes=["training.compile=nothing", "weight=0.1"])
+    assert "changed: `weight=0.1`; seed" in table("left-ventricle", "paper", read_all(tmp_path))
+
+
+def test_what_choosing_an_epoch_adds(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "tags", 0, (0.9, *(0.1,) * 5, *(0.5, 0.3) * 10))
+    kept(tmp_path, "left-ventricle", "tags", 1, (0.7,))
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results:choice:paper,fast -->\n<!-- end -->\n")
+    lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
+    assert [line for line in lines if line.startswith("| `")] == [
+        "| `paper` | tags | direct penalty | 1.000 | 0.500 ± 0.103 | +0.500 |"
+    ]
 
 
 def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:
@@ -189,7 +217,7 @@ def test_a_row_may_be_that_of_another_table(tmp_path: Path) -> None:
     text = table("hybrid", "paper", read_all(tmp_path))
     assert "| Full_All | 150 | 0 | 0.887 | 0.800 |" in text
     assert "| Full_5 | 5 | 0 | 0.543 | 0.400 |" in text
-    assert "Not run: `weak_all`, `hybrid_5`, " in text
+    assert "Not run: `weak_all`, `weak_all_edges`, `hybrid_5`, " in text
     assert presets_of("spine", read_all(tmp_path)) == []
 
 
@@ -287,6 +315,7 @@ def test_presets_side_by_side(tmp_path: Path) -> None:
     made = {"shape": [160, 160], "fit": "zoom"}
     kept(tmp_path, "left-ventricle", "full", 0, (0.7, 0.6), data=data, preparation=made)
     kept(tmp_path, "left-ventricle", "volume", 0, (0.5, 0.4), preset="fast")
+    kept(tmp_path, "left-ventricle", "individual", 0, (0.5, 0.4), preset="fast", epochs=9)
     page = tmp_path / "page.md"
     page.write_text("<!-- results:left-ventricle:paper,small,fast -->\n<!-- end -->\n")
     lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
@@ -294,6 +323,7 @@ def test_presets_side_by_side(tmp_path: Path) -> None:
     assert "| every pixel | cross-entropy | 0.887 | 0.800 / 0.700 |  |" in lines
     assert "| tags | direct penalty | 0.792 |  |  |" in lines
     assert "| volume bounds | direct penalty | 0.858 |  | 0.600 / 0.500 |" in lines
+    assert "| individual bounds | direct penalty | 0.871 |  | 0.600 / 0.500 (2 of 9 epochs) |" in lines
     assert any(line.startswith("- `fast`: for a GPU") and line.endswith("data: not known.") for line in lines)
     assert not any("`small`" in line for line in lines)  # nothing was run
     assert any(line.endswith("; data: acdc (160x160, zoom, images 0123456789).") for line in lines)

@@ -22,6 +22,10 @@ from inbounds.writing import file_aside
 
 MARKED = re.compile(r"(<!-- results:([a-z-]+)(?::([a-z,-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 TIMES = "times"
+CHOICE = "choice"
+LAST = 20
+"""Epochs at the end of a run that say what a network has on average."""
+
 BENCH = "bench"
 ALTS = {
     "curves": "DSC per volume by epoch",
@@ -269,6 +273,20 @@ def times_table(found: Sequence[Collected]) -> str:
     return markdown(lines) + "\n" if len(lines) > 1 else "Nothing was run yet.\n"
 
 
+def choice_table(name: str, presets_shown: Sequence[str], found: Sequence[Collected]) -> str:
+    """What taking the best epoch adds to the mean DSC per volume of a run's last epochs; the first seed of each row."""
+    told = experiment(name)
+    lines = [["preset", *told.columns, "best epoch", f"last {LAST} epochs", "best above their mean"]]
+    for preset in presets_shown:
+        for row, runs in rows_of(name, preset, found).items():
+            for run in runs[:1]:
+                best, last = run.value("dsc_volume", "best"), run.curves["dsc_volume"][-LAST:]
+                lines.append(
+                    [f"`{preset}`", *told.rows[row].cells, f"{best:.3f}", _mean(last), f"{best - fmean(last):+.3f}"]
+                )
+    return markdown(lines) + "\n"
+
+
 def _duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 1:
@@ -289,7 +307,8 @@ def rewrite(page: Path, root: Path, found: Sequence[Collected]) -> str:
 
     Args:
         page: A Markdown file. Marks name an experiment, all presets of which are shown, or `experiment:preset`, or
-            `experiment:preset,preset` for presets side by side; `times` is a table of its own. Marks of benchmarks are
+            `experiment:preset,preset` for presets side by side; `times` and `choice:preset,preset`, of the first
+            experiment, are tables of their own. Marks of benchmarks are
             those of `inbounds.reports.bench.filled`.
         root: The folder of results, with tables and figures in `experiment/preset`; benchmarks are in `bench`.
         found: What is in it.
@@ -299,6 +318,8 @@ def rewrite(page: Path, root: Path, found: Sequence[Collected]) -> str:
         start, name, preset, end = mark.groups()
         if name == TIMES:
             body = times_table(found)
+        elif name == CHOICE and preset:
+            body = choice_table(next(iter(NAMES)), preset.split(","), found)
         elif name in NAMES and preset and "," in preset:
             body = comparison(name, preset.split(","), found)
         elif name in NAMES:
