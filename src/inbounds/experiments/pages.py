@@ -151,6 +151,7 @@ def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
         patient = ((run.about.get("settings") or {}).get("common") or {}).get("patient")
         if patient:
             (size,) = (phrase for phrase in run.about["known"] if phrase.startswith("size"))
+            size, _, _ = size.partition(" (aiming")  # which is a setting, not what was fitted
             fitted.setdefault(f"Common bounds fitted on {patient}: {size}.", "")
     return [*notes, *fitted]
 
