@@ -320,7 +320,7 @@ def rewrite(page: Path, root: Path, found: Sequence[Collected]) -> str:
         if name == TIMES:
             body = times_table(found)
         elif name == CHOICE and preset:
-            body = choice_table(next(iter(NAMES)), preset.split(","), found)
+            body = choice_table(NAMES[0], preset.split(","), found)
         elif name in NAMES and preset and "," in preset:
             body = comparison(name, preset.split(","), found)
         elif name in NAMES:
