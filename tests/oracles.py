@@ -82,7 +82,9 @@ def moment(probs: np.ndarray, exponents: list[tuple[int, ...]], index: Index = N
     return _table(probs, len(exponents), index, entry)
 
 
-def border(probs: np.ndarray, image: np.ndarray, index: Index = None, edge: float = 0.1, reach: int = 3) -> np.ndarray:
+def border(
+    probs: np.ndarray, image: np.ndarray, index: Index = None, edge: float = 0.1, reach: int = 3, power: float = 2
+) -> np.ndarray:
     window = (2 * reach + 1) ** (probs.ndim - 2) - 1
 
     def entry(pixels: list, _: int) -> float:
@@ -90,7 +92,7 @@ def border(probs: np.ndarray, image: np.ndarray, index: Index = None, edge: floa
         for (p, b, w), (q, c, v) in itertools.combinations(pixels, 2):
             if b == c and max(abs(i - j) for i, j in zip(p, q, strict=True)) <= reach:
                 apart = sum((image[(b, m, *p)] - image[(b, m, *q)]) ** 2 for m in range(image.shape[1]))
-                found += math.exp(-apart / (2 * edge**2)) * (w - v) ** 2
+                found += math.exp(-apart / (2 * edge**2)) * abs(w - v) ** power
         return found / (window / 2)
 
     return _table(probs, 1, index, entry)

@@ -137,6 +137,8 @@ class ConstraintSettings(Model):
     """Of `border`: how far apart two pixels may be."""
     framed: bool = False
     """Of `border`: what reaches the rim of the image has a border there."""
+    power: float = Field(default=2.0, ge=1)
+    """Of `border`: that of differences in probability; the nearer to 1, the sharper regions are."""
     classes: list[str] | None = None
     weight: float = 0.01
     scope: Literal["image", "volume"] = "image"

@@ -23,7 +23,7 @@ def square(first: int, last: int) -> torch.Tensor:
 @pytest.mark.parametrize("space", SPACES, ids=["2d", "3d"])
 def test_agrees_with_a_slow_oracle_at_any_reach(space: tuple[int, ...]) -> None:
     probs, image = random_probs(2, 2, space), 0.3 * random(2, 1, *space, seed=1)
-    for settings in ({}, {"reach": 2, "edge": 0.05}):
+    for settings in ({}, {"reach": 2, "edge": 0.05}, {"power": 1}, {"power": 1.5}):
         expected = torch.from_numpy(oracles.border(probs.numpy(), image.numpy(), **settings))
         torch.testing.assert_close(border(probs, image, **settings), expected)
 
@@ -56,6 +56,22 @@ def test_framed_a_region_that_fills_the_image_is_no_way_out() -> None:
     assert border(square(4, 12), BRIGHT, framed=True).item() < 1e-6
 
 
+@pytest.mark.parametrize("power", [1, 1.5, 2, 3])
+def test_the_gradient_is_that_of_the_sum(power: float) -> None:
+    """It is not left to autograd: a step along it must change the value as a difference of two values does."""
+    probs, image = random_probs(1, 2, (5, 6)).double(), 0.3 * random(1, 1, 5, 6, seed=1).double()
+    torch.autograd.gradcheck(lambda x: border(x, image, power=power, framed=True), probs.requires_grad_())
+
+
+def test_of_a_mask_all_powers_find_the_same_and_slow_changes_cost_most_at_the_lowest() -> None:
+    flat = torch.zeros(1, 1, 16, 16)
+    slow = torch.linspace(1, 0, 16).expand(1, 1, 16, 16)
+    masks = [border(square(4, 12), flat, power=power).item() for power in (1, 1.5, 2)]
+    assert masks == pytest.approx([masks[0]] * 3)
+    low, middle, high = (border(slow, flat, power=power).item() for power in (1, 1.5, 2))
+    assert low > middle > high
+
+
 def test_reach_says_how_far_pixels_look() -> None:
     row = torch.zeros(1, 1, 1, 6)
     step = torch.tensor([[[[1.0, 1.0, 1.0, 0.0, 0.0, 0.0]]]])
@@ -84,3 +100,8 @@ def test_descent_moves_a_region_to_the_edges() -> None:
 def test_refuses_settings_that_mean_nothing(settings) -> None:
     with pytest.raises(ValueError, match="edge must be above 0 and reach at least 1"):
         border(square(4, 12), BRIGHT, **settings)
+
+
+def test_refuses_a_power_that_would_reward_steps() -> None:
+    with pytest.raises(ValueError, match=r"power must be 1 or more, not 0\.5"):
+        border(square(4, 12), BRIGHT, power=0.5)

@@ -56,6 +56,15 @@ def test_a_border_may_be_framed_by_a_setting(store: Store) -> None:
         assert bool(border(probs, image) > 0) == found
 
 
+def test_the_power_of_a_border_is_a_setting(store: Store) -> None:
+    image, probs = torch.zeros(1, 1, 8, 8), torch.linspace(0, 1, 8).expand(1, 2, 8, 8)
+    written = "statistic='border', bounds='fixed', upper=0, penalty='hinge', weight=1.0"
+    (_, square), (_, sharp) = (
+        made(store, "tags", f"constraints=[{{{written}, power={power}}}]").constraints for power in (2, 1)
+    )
+    assert sharp(probs, image) > square(probs, image)
+
+
 def test_further_constraints_stand_beside_proposals(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "more.toml"
     file.write_text('[[constraints]]\nstatistic = "centroid"\nbounds = "fixed"\nlower = 3\nname = "where"\n')

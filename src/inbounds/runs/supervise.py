@@ -146,7 +146,7 @@ def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int
     if statistic is moment:
         statistic = moment.using(order=written.order)
     elif statistic is border:
-        statistic = border.using(edge=written.edge, reach=written.reach, framed=written.framed)
+        statistic = border.using(edge=written.edge, reach=written.reach, framed=written.framed, power=written.power)
     return Constraint(
         statistic,
         bounds,
