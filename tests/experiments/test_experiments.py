@@ -97,31 +97,32 @@ def test_a_preset_counts_above_what_an_experiment_says_of_the_one_it_is_like(sto
 
 def test_a_preset_like_another_differs_in_its_own_settings_alone(store: Store) -> None:
     for row in ("full", "individual", "proposals_tags"):
-        fast, guided = (
-            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("fast", "guided")
+        plain, guided = (
+            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("plain", "guided")
         )
-        assert (fast.pop("margin"), guided.pop("margin")) == (0.1, 0.0)
-        assert (fast["network"].pop("grown"), guided["network"].pop("grown")) == (1, 0)
-        assert fast == guided
+        assert (plain.pop("margin"), guided.pop("margin")) == (0.1, 0.0)
+        assert (plain["network"].pop("grown"), guided["network"].pop("grown")) == (1, 0)
+        assert plain == guided
 
 
-@pytest.mark.parametrize("preset", ["paper", "fast", "unet"])
-@pytest.mark.parametrize(
-    ("name", "row", "weight"),
-    [
-        ("left-ventricle", "tags", 100),
-        ("left-ventricle", "common", 100),
-        *(("hybrid", f"hybrid_{count}", 50) for count in (5, 10, 25)),
-    ],
-)
-def test_rows_with_edges_are_told_one_thing_more(store: Store, name: str, row: str, weight: float, preset: str) -> None:
-    bare, edges = (settings_of(experiment(name), each, preset, store).model_dump() for each in (row, f"{row}_edges"))
-    (more,) = edges.pop("constraints")
-    assert (more["statistic"], more["upper"], more["weight"], more["framed"]) == ("border", 0, weight, True)
-    assert bare.pop("constraints") == []
-    for settings, start in ((bare, (int(preset != "paper"), 0.02 if preset == "unet" else 0)), (edges, (0, 0.02))):
-        assert (settings["network"].pop("grown"), settings["network"].pop("prior")) == start
-    assert bare == edges
+@pytest.mark.parametrize("preset", ["fast", "plain", "unet"])
+def test_every_row_of_a_table_gets_the_same_network_training_augmentation_and_border(store: Store, preset: str) -> None:
+    told = experiment("left-ventricle")
+    assert settings_of(told, "partial", preset, store).constraints == []  # it does not know where a region is
+    rows = [settings_of(told, row, preset, store) for row in told.rows if row != "partial"]
+    for shared in ("network", "training", "augment", "margin", "constraints"):
+        assert len({repr(getattr(row, shared)) for row in rows}) == 1
+    assert [each.statistic for each in rows[0].constraints] == ([] if preset == "plain" else ["border"])
+
+
+def test_plain_is_fast_without_border_and_start(store: Store) -> None:
+    for row in ("tags", "full", "volume", "proposals_common"):
+        fast, plain = (
+            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("fast", "plain")
+        )
+        assert (len(fast.pop("constraints")), len(plain.pop("constraints"))) == (1, 0)
+        assert (fast["network"].pop("prior"), plain["network"].pop("prior")) == (0.02, 0.0)
+        assert fast == plain
 
 
 def test_rows_run_with_other_settings_than_the_preset_has_are_named(tmp_path: Path, store: Store) -> None:
@@ -217,7 +218,7 @@ def test_a_row_may_be_that_of_another_table(tmp_path: Path) -> None:
     text = table("hybrid", "paper", read_all(tmp_path))
     assert "| Full_All | 150 | 0 | 0.887 | 0.800 |" in text
     assert "| Full_5 | 5 | 0 | 0.543 | 0.400 |" in text
-    assert "Not run: `weak_all`, `weak_all_edges`, `hybrid_5`, " in text
+    assert "Not run: `weak_all`, `hybrid_5`, " in text
     assert presets_of("spine", read_all(tmp_path)) == []
 
 
