@@ -135,7 +135,7 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         done(*words)
     written = {path.parts[1] for path in Path("out").glob("*/results/table.md")}
     assert written == {
-        *("left-ventricle", "fast", "unet", "hybrid", "hybrid-fast", "bounds", "bounds-small", "small"),
+        *("left-ventricle", "fast", "unet", "hybrid", "hybrid-fast", "hybrid-plain", "bounds", "bounds-small", "small"),
         *("loose-bounds", "loose-bounds-padded", "loose-bounds-resized"),
         *("spine", "spine-fast", "spine-fast-weak", "spine-small", "spine-weak"),
         *("prostate", "prostate-fast", "prostate-fast-weak", "prostate-drawn", "prostate-drawn-weak"),
