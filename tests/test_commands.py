@@ -109,9 +109,9 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("inbounds.experiments.reproduce.train_all", train_here)
     plan = Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")
     standing_in = dict.fromkeys(("spine", "spine96", "spine128"), "vertebra")
-    standing_in |= dict.fromkeys(("promise12", "promise128", "promise128-drawn", "promise192"), "prostate")
+    standing_in |= dict.fromkeys(("promise12", "promise128", "promise192-drawn", "promise192"), "prostate")
     standing_in |= dict.fromkeys(("acdc", "acdc160", "acdc-resized", "acdc96", "acdc96-scans", "acdc96-zoom"), "LV")
-    names = {"acdc96-scans": "acdc split by scans", "promise128-drawn": "promise12 split at random"}
+    names = {"acdc96-scans": "acdc split by scans", "promise192-drawn": "promise12 split at random"}
     for name, klass in standing_in.items():
         classes = tuple(klass if known == "LV" else known for known in hearts.CLASSES)
         called = names.get(name, "tiny")
