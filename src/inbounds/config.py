@@ -147,6 +147,8 @@ class ConstraintSettings(Model):
     """The loss asks for bounds drawn in by this share of themselves."""
     wish: bool = False
     """Part of the loss, but not among the bounds that are said to hold or not."""
+    fades: bool = False
+    """The weight falls as the rate of training does."""
 
 
 class Settings(Model):

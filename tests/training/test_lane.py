@@ -40,6 +40,8 @@ def losses(trainer: Trainer, epochs: int = 3) -> Tensor:
             for _ in trainer.step.plan:
                 trainer.step()
                 found.append(trainer.step.sums.clone())
+            trainer.state.epoch += 1
+            trainer._set_rate()
     trainer.lane.ready()
     return torch.stack(found).cpu()
 
@@ -95,7 +97,14 @@ def test_a_run_waits_for_its_device_and_only_then(
 def test_compiled_gives_the_same_losses(tmp_path: Path, store: Store, device: str) -> None:
     # Without dropout, whose random numbers a compiler may draw in another order.
     unet = ["network.name=unet", "network.settings={width=4,levels=2}", f"training.device={device}"]
-    unet += ["training.batch=16", "training.rate=1e-4"]
+    border = "statistic='border',bounds='fixed',upper=0,penalty='hinge',fades=true"
+    unet += [
+        "training.batch=16",
+        "training.rate=1e-4",
+        "training.schedule=cosine",
+        "training.epochs=3",
+        f"constraints=[{{{border}}}]",
+    ]
     plain, compiled = (
         Trainer(start(tmp_path / on, store, "individual", f"training.compile={on}", *unet)) for on in ("nothing", "all")
     )

@@ -26,6 +26,8 @@ from training_runs import SMALL, blind, hearts_store, kept, start
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
+BORDER = "statistic='border', bounds='fixed', upper=0, penalty='hinge', weight=1.0, name='border', reach=1"
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
@@ -91,8 +93,13 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path,
 
 @pytest.mark.parametrize(
     "more",
-    [["training.patience=1"], ["training.schedule=cosine", "training.average=0.9"], ["training.resident=false"]],
-    ids=["plateau", "averaged", "streamed"],
+    [
+        ["training.patience=1"],
+        ["training.schedule=cosine", "training.average=0.9"],
+        ["training.resident=false"],
+        ["training.schedule=cosine", f"constraints=[{{{BORDER}, wish=true, fades=true}}]"],
+    ],
+    ids=["plateau", "averaged", "streamed", "fading"],
 )
 def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store, more: list[str]) -> None:
     """Stopped after each epoch, in a new trainer each time, as a run that was never stopped."""
@@ -176,10 +183,9 @@ def test_a_device_that_is_not_there_is_told_in_one_line(tmp_path: Path, store: S
 
 def test_a_wish_is_in_the_loss_and_not_among_the_bounds(tmp_path: Path, store: Store) -> None:
     """The share of bounds that hold, by which a network may be chosen, is that of the other constraints."""
-    border = "statistic='border', bounds='fixed', upper=0, penalty='hinge', weight=1.0, name='border', reach=1"
     found = {}
     for wish in ("true", "false"):
-        run = start(tmp_path / wish, store, "tags", f"constraints=[{{{border}, wish={wish}}}]", "training.epochs=1")
+        run = start(tmp_path / wish, store, "tags", f"constraints=[{{{BORDER}, wish={wish}}}]", "training.epochs=1")
         Trainer(run).fit()
         found[wish] = {(row.split, row.metric, row.klass): row.value for row in read(run.path / "metrics.csv")}
     counted, left_out = found["false"], found["true"]
@@ -187,6 +193,18 @@ def test_a_wish_is_in_the_loss_and_not_among_the_bounds(tmp_path: Path, store: S
     assert set(counted) - set(left_out) == {("validation", f"held_{kind}", "border") for kind in ("soft", "hard")}
     assert left_out["validation", "held", ""] == left_out["validation", "held_hard", "size"]
     assert counted["validation", "violations", ""] > left_out["validation", "violations", ""]
+
+
+def test_what_fades_costs_less_from_epoch_to_epoch(tmp_path: Path, store: Store) -> None:
+    """A rate that is too low to learn from: what is left is the weight."""
+    told = ["training.schedule=cosine", "training.epochs=2", "training.rate=1e-12", "training.batch=500"]
+    losses = {}
+    for fades in ("true", "false"):
+        run = start(tmp_path / fades, store, "tags", f"constraints=[{{{BORDER}, fades={fades}}}]", *told)
+        Trainer(run).fit()
+        losses[fades] = [row.value for row in read(run.path / "metrics.csv") if row.metric == "loss_border"]
+    assert losses["false"][1] == pytest.approx(losses["false"][0], rel=1e-4)
+    assert losses["true"] == pytest.approx([losses["false"][0], 0.5 * losses["false"][0]], rel=1e-4)
 
 
 def test_without_a_compiler_nothing_is_compiled(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ class Constraint:
             by the bounds as they are.
         wish: A price on what is never quite avoided, such as any `border` at all: part of the loss, but not among the
             bounds that are said to hold or not.
+        fades: Training lets the weight fall as it lets its rate fall: what guides a network early may bias it late.
 
     Example:
         >>> loss = Constraint(size, Fixed(4, 6), weight=0.01)
@@ -61,6 +62,7 @@ class Constraint:
     name: str = ""
     wish: bool = False
     margin: float = 0.0
+    fades: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):

@@ -28,9 +28,12 @@ def known(run: Run, constraints: Sequence[Constraint]) -> tuple[str, ...]:
 
 
 def _aim(constraint: Constraint) -> str:
-    if constraint.wish:
-        return " (a wish)"
-    return f" (aiming inside by {100 * constraint.margin:.3g} %)" if constraint.margin else ""
+    words = ["a wish"] if constraint.wish else []
+    if constraint.margin:
+        words.append(f"aiming inside by {100 * constraint.margin:.3g} %")
+    if constraint.fades:
+        words.append("fading")
+    return f" ({', '.join(words)})" if words else ""
 
 
 def _phrase(constraint: Constraint, classes: Sequence[str]) -> str:

@@ -157,4 +157,5 @@ def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int
         name=written.name or f"{written.statistic}_{number}",
         wish=written.wish,
         margin=written.margin,
+        fades=written.fades,
     )

@@ -88,6 +88,16 @@ def _has_compiler(device: torch.device) -> bool:
     return any(shutil.which(name) is not None for name in names)
 
 
+def _fading(supervision: Supervision, device: torch.device) -> tuple[Supervision, list[tuple[Tensor, float]]]:
+    """The same with weights that can be changed while graphs read them where constraints fade; those, as they begin."""
+    constraints, fading = list(supervision.constraints), []
+    for place, one in enumerate(constraints):
+        if one.fades:
+            fading.append((torch.tensor(float(one.weight), device=device), float(one.weight)))
+            constraints[place] = replace(one, weight=fading[-1][0])
+    return replace(supervision, constraints=constraints), fading
+
+
 class Trainer:
     """One run on its way: data, network, optimiser and where it stands.
 
@@ -120,7 +130,7 @@ class Trainer:
         if self.lane.capture:
             # Shapes do not change, so that looking for the fastest kernels pays, where any will do.
             torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
-        self.supervision: Supervision = supervision_of(settings, store, run.classes, run.facts)
+        self.supervision, self.fading = _fading(supervision_of(settings, store, run.classes, run.facts), device)
         data = data or Data()
         self.samples = data.samples(run, device, "train")
         self._require_knowledge()
@@ -419,6 +429,8 @@ class Trainer:
             self.state.bad_epochs = 0
             self.state.rate *= training.factor
         self.rate.fill_(self.state.rate)
+        for weight, at_first in self.fading:
+            weight.fill_(at_first * self.state.rate / training.rate)
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate
 
