@@ -138,8 +138,7 @@ def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         *("left-ventricle", "fast", "unet", "hybrid", "hybrid-fast", "hybrid-plain", "bounds", "bounds-small", "small"),
         *("loose-bounds", "loose-bounds-padded", "loose-bounds-resized"),
         *("spine", "spine-fast", "spine-fast-weak", "spine-small", "spine-weak"),
-        *("prostate", "prostate-fast", "prostate-fast-weak", "prostate-drawn", "prostate-drawn-weak"),
-        *("prostate-small", "prostate-weak"),
+        *("prostate", "prostate-fast", "prostate-drawn", "prostate-small", "prostate-weak"),
     }
 
 
