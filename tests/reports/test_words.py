@@ -1,0 +1,40 @@
+"""What a run knew, as reports and results say it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inbounds.datasets.store import Store
+from inbounds.reports.words import known
+from inbounds.runs.supervise import supervision_of
+from training_runs import hearts_store, start
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return hearts_store(tmp_path_factory.mktemp("data") / "hearts")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes", "expected"),
+    [
+        ("individual", [], ("size within 10 % of each image's own",)),
+        ("individual", ["margin=0.1"], ("size within 10 % of each image's own (aiming inside by 10 %)",)),
+        (
+            "tags",
+            ["constraints=[{statistic='border', bounds='common', upper=0, wish=true, fades=true}]"],
+            (
+                "whether the region is there",
+                "border at most 0 where it is there, the same for every image (a wish, fading)",
+            ),
+        ),
+    ],
+)
+def test_each_constraint_is_a_phrase(
+    tmp_path: Path, store: Store, recipe: str, changes: list[str], expected: tuple[str, ...]
+) -> None:
+    run = start(tmp_path / "run", store, recipe, *changes)
+    constraints = supervision_of(run.settings, store, run.classes, run.facts).constraints
+    assert known(run, constraints) == ("disc labels", *expected)
