@@ -18,6 +18,8 @@ from training_runs import hearts_store, start
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 ENET = ["network.name=enet", "network.settings={}"]
 GPU = [*ENET, "training.device=cuda", "training.batch=4"]
+BORDER = "statistic='border',bounds='fixed',upper=0,penalty='hinge',fades=true"
+FADING = ["training.schedule=cosine", "training.epochs=3", f"constraints=[{{{BORDER}}}]"]
 
 pytestmark = [
     pytest.mark.plain,
@@ -97,14 +99,7 @@ def test_a_run_waits_for_its_device_and_only_then(
 def test_compiled_gives_the_same_losses(tmp_path: Path, store: Store, device: str) -> None:
     # Without dropout, whose random numbers a compiler may draw in another order.
     unet = ["network.name=unet", "network.settings={width=4,levels=2}", f"training.device={device}"]
-    border = "statistic='border',bounds='fixed',upper=0,penalty='hinge',fades=true"
-    unet += [
-        "training.batch=16",
-        "training.rate=1e-4",
-        "training.schedule=cosine",
-        "training.epochs=3",
-        f"constraints=[{{{border}}}]",
-    ]
+    unet += [*FADING, "training.batch=16", "training.rate=1e-4"]
     plain, compiled = (
         Trainer(start(tmp_path / on, store, "individual", f"training.compile={on}", *unet)) for on in ("nothing", "all")
     )
@@ -126,7 +121,7 @@ def test_captured_gives_the_same_losses(
 ) -> None:
     """With dropout and augmentation: a graph draws the numbers that the same code would have drawn."""
     _deterministic(monkeypatch)
-    more = [*GPU, "training.compile=nothing", "augment.rotate=10", "augment.flip=true"]
+    more = [*GPU, *FADING, "training.compile=nothing", "augment.rotate=10", "augment.flip=true"]
     eager, captured = (
         losses(Trainer(start(tmp_path / on, store, recipe, *more, f"training.capture={on}")))
         for on in ("false", "true")

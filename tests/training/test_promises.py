@@ -77,26 +77,30 @@ def test_cosine_ends_at_nothing_whatever_validation_finds(tmp_path: Path, store:
     assert found[50] == pytest.approx(0, abs=1e-9)
 
 
-def test_the_weight_of_what_fades_falls_with_the_rate(tmp_path: Path, store: Store) -> None:
-    """In the loss too, and from the right place in a trainer that goes on; weights of others stay."""
-    price = "bounds='fixed',upper=0,penalty='hinge',weight=8.0"
-    border, area = f"statistic='border',name='border',fades=true,{price}", f"statistic='size',name='area',{price}"
-    told = ["training.schedule=cosine", "training.epochs=4", f"training.rate={RATE}"]
-    told.append(f"constraints=[{{{border}}},{{{area}}}]")
-    run = start(tmp_path / "run", store, "tags", *told)
-    trainer = Trainer(run)
+PRICE = "bounds='fixed',upper=0,penalty='hinge',weight=8.0"
+FADING = f"constraints=[{{statistic='border',fades=true,{PRICE}}},{{statistic='size',name='area',{PRICE}}}]"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("cosine", [(1 + math.cos(math.pi * epoch / 4)) / 2 for epoch in range(5)]),
+        ("plateau", [1, 1, 1, 0.5, 0.5]),
+    ],
+)
+def test_the_weight_of_what_fades_falls_with_the_rate(
+    tmp_path: Path, store: Store, schedule: str, expected: list[float]
+) -> None:
+    """The weights of others stay."""
+    told = [f"training.schedule={schedule}", "training.epochs=4", "training.patience=2", f"training.rate={RATE}"]
+    trainer = Trainer(start(tmp_path / "run", store, "tags", *told, FADING))
     _, fading, other = trainer.supervision.constraints
     found = [float(fading.weight) / 8]
     for _, rate in judged(trainer, dsc_slice=[0.1] * 4):
         found.append(float(fading.weight) / 8)
         assert found[-1] == pytest.approx(rate / RATE, abs=1e-6)
-    assert found == pytest.approx([(1 + math.cos(math.pi * epoch / 4)) / 2 for epoch in range(5)], abs=1e-6)
+    assert found == pytest.approx(expected, abs=1e-6)
     assert other.weight == 8
-
-    Trainer(run).fit()
-    again = Trainer(run)
-    list(again.steps(resume=True))
-    assert float(again.supervision.constraints[1].weight) == pytest.approx(0, abs=1e-6)
 
 
 def test_the_rate_goes_by_slices_and_not_by_volumes_or_violations(tmp_path: Path, store: Store) -> None:

@@ -45,7 +45,8 @@ class Constraint:
             by the bounds as they are.
         wish: A price on what is never quite avoided, such as any `border` at all: part of the loss, but not among the
             bounds that are said to hold or not.
-        fades: Training lets the weight fall as it lets its rate fall: what guides a network early may bias it late.
+        fades: `inbounds train` lets the weight fall as its rate falls: what guides a network early may bias it late.
+            In a loop of your own, give `weight` as a tensor and change it there.
 
     Example:
         >>> loss = Constraint(size, Fixed(4, 6), weight=0.01)

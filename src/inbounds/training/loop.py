@@ -89,12 +89,14 @@ def _has_compiler(device: torch.device) -> bool:
 
 
 def _fading(supervision: Supervision, device: torch.device) -> tuple[Supervision, list[tuple[Tensor, float]]]:
-    """The same with weights that can be changed while graphs read them where constraints fade; those, as they begin."""
-    constraints, fading = list(supervision.constraints), []
-    for place, one in enumerate(constraints):
-        if one.fades:
-            fading.append((torch.tensor(float(one.weight), device=device), float(one.weight)))
-            constraints[place] = replace(one, weight=fading[-1][0])
+    """The same with tensors, which graphs read anew, as weights of what fades; and these with their first values."""
+    constraints, fading = [], []
+    for one in supervision.constraints:
+        if one.fades and one.weight:
+            weight = torch.tensor(float(one.weight), device=device)
+            fading.append((weight, float(one.weight)))
+            one = replace(one, weight=weight)
+        constraints.append(one)
     return replace(supervision, constraints=constraints), fading
 
 
