@@ -75,14 +75,22 @@ def border(
     image = fit_to(probs, image)
     probs = probs.to(image.dtype)
     with torch.no_grad():
-        pull = torch.zeros_like(probs)
-        # Not framed, all is infinitely bright beyond the image, so that no pair has a pixel there.
+        # Not framed, all is infinitely bright beyond the image, so that no pixel of it forms a pair with what is there.
         looks = _wider(image, reach) if framed else _wider(image, reach, math.inf)
-        for other, there in zip(_around(looks, reach), _around(_wider(probs, reach, 0.0), reach), strict=True):
-            alike = torch.exp((other - image).square().sum(dim=1, keepdim=True) / (-2 * edge**2))
-            apart = probs - there
-            pull += alike * (apart if power == 2 else apart.sign() * apart.abs() ** (power - 1))
-        pull *= 2 / ((2 * reach + 1) ** (probs.ndim - 2) - 1)
+        chances = _wider(probs, reach, 0.0)
+        pull = torch.zeros_like(chances)
+        for step in _steps(reach, probs.ndim - 2):
+            one, other = _ends(looks, step)
+            alike = torch.exp((one - other).square().sum(dim=1, keepdim=True) / (-2 * edge**2))
+            one, other = _ends(chances, step)
+            apart = one - other
+            force = alike * (apart if power == 2 else apart.sign() * apart.abs() ** (power - 1))
+            one, other = _ends(pull, step)
+            one += force
+            other -= force
+        for axis, side in enumerate(probs.shape[2:], start=2):
+            pull = pull.narrow(axis, reach, side)
+        pull = pull * (2 / ((2 * reach + 1) ** (probs.ndim - 2) - 1))
         found = (probs * pull).flatten(2).sum(dim=2)
     # The gradient is known: keeping all neighbours of all pixels for it would take much memory.
     found = found + power * ((probs - probs.detach()) * pull).flatten(2).sum(dim=2)
@@ -95,12 +103,16 @@ def _wider(x: Float[Tensor, "B C *space"], by: int, beyond: float | None = None)
     return functional.pad(x, sides, mode="replicate") if beyond is None else functional.pad(x, sides, value=beyond)
 
 
-def _around(wider: Float[Tensor, "B C *wide"], reach: int) -> Iterator[Float[Tensor, "B C *space"]]:
-    """One after another the neighbours of every pixel, without the pixel itself."""
-    space = [side - 2 * reach for side in wider.shape[2:]]
-    for step in itertools.product(range(2 * reach + 1), repeat=len(space)):
-        if step != (reach,) * len(space):
-            moved = wider
-            for axis, (by, side) in enumerate(zip(step, space, strict=True), start=2):
-                moved = moved.narrow(axis, by, side)
-            yield moved
+def _steps(reach: int, axes: int) -> Iterator[tuple[int, ...]]:
+    """From a pixel to its neighbours; of two opposite steps one, as a pair has two ends."""
+    still = (0,) * axes
+    return (step for step in itertools.product(range(-reach, reach + 1), repeat=axes) if step > still)
+
+
+def _ends(x: Float[Tensor, "B C *space"], step: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """All pairs of pixels that are a step apart: their first ends and their second ends, as views."""
+    one = other = x
+    for axis, by in enumerate(step, start=2):
+        length = x.shape[axis] - abs(by)
+        one, other = one.narrow(axis, max(-by, 0), length), other.narrow(axis, max(by, 0), length)
+    return one, other
