@@ -80,12 +80,12 @@ def border(
         chances = _wider(probs, reach, 0.0)
         pull = torch.zeros_like(chances)
         for step in _steps(reach, probs.ndim - 2):
-            one, other = _ends(looks, step)
+            one, other = _ends(looks, step, reach)
             alike = torch.exp((one - other).square().sum(dim=1, keepdim=True) / (-2 * edge**2))
-            one, other = _ends(chances, step)
+            one, other = _ends(chances, step, reach)
             apart = one - other
             force = alike * (apart if power == 2 else apart.sign() * apart.abs() ** (power - 1))
-            one, other = _ends(pull, step)
+            one, other = _ends(pull, step, reach)
             one += force
             other -= force
         for axis, side in enumerate(probs.shape[2:], start=2):
@@ -109,10 +109,13 @@ def _steps(reach: int, axes: int) -> Iterator[tuple[int, ...]]:
     return (step for step in itertools.product(range(-reach, reach + 1), repeat=axes) if step > still)
 
 
-def _ends(x: Float[Tensor, "B C *space"], step: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """All pairs of pixels that are a step apart: their first ends and their second ends, as views."""
-    one = other = x
-    for axis, by in enumerate(step, start=2):
-        length = x.shape[axis] - abs(by)
-        one, other = one.narrow(axis, max(-by, 0), length), other.narrow(axis, max(by, 0), length)
+def _ends(
+    wider: Float[Tensor, "B C *wide"], step: tuple[int, ...], by: int
+) -> tuple[Float[Tensor, "B C *pairs"], Float[Tensor, "B C *pairs"]]:
+    """The first and the second ends, as views, of pairs of pixels a step apart: all of which one is in the image."""
+    one = other = wider
+    for axis, along in enumerate(step, start=2):
+        length = wider.shape[axis] - 2 * by + abs(along)
+        one = one.narrow(axis, by - max(along, 0), length)
+        other = other.narrow(axis, by + min(along, 0), length)
     return one, other
