@@ -19,7 +19,8 @@ RATIO = 200
 """Scans shrink two or three times, masks up to a few hundred; an archive that grows more than this in all is a trap."""
 SMALL = 100 * 2**20
 BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, ValueError)
-"""What reading a damaged zip may raise: `NotImplementedError` and `UnicodeDecodeError` are among these."""
+"""What reading a damaged zip may raise: a method of compression that is not known is a `RuntimeError` too, and a name
+that is no text a `ValueError`."""
 
 
 @contextmanager

@@ -173,7 +173,7 @@ def _device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise BadInput(f"the device {name!r} cannot be used ({reason}); give 'cpu', 'cuda' or 'auto'") from None
     return device
