@@ -100,11 +100,16 @@ class Hybrid(Model):
     only_full: bool = False
     repeat: int = Field(default=1, ge=1)
     """How often an epoch goes through the fully labelled scans while it goes through the others once."""
+    weak: float = Field(default=1.0, gt=0)
+    """How much the labels of the other scans count in the loss, where those of the fully labelled ones count as 1."""
 
     @model_validator(mode="after")
     def _of_some(self) -> Hybrid:
         if self.repeat > 1 and not self.full_scans:
             raise ValueError("repeat is of fully labelled scans, and full_scans is 0")
+        if self.weak != 1 and (self.only_full or not self.full_scans):
+            left = "the others are left out" if self.only_full else "full_scans is 0"
+            raise ValueError(f"weak is of scans beside fully labelled ones, and {left}")
         return self
 
 

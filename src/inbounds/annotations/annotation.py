@@ -29,6 +29,7 @@ class Annotation:
             may lie outside the image, as after a shift: lower bounds are then open, and all bounds on averages.
         scan_facts: The same of whole scans, `(S, K, M)`.
         scans: Which images are slices of the same scan. `None` when every image is a scan of its own.
+        counts: How much the labels of each image count in the loss. `None` when all count alike, as 1.
 
     Example:
         >>> label = torch.full((2, 4, 4), UNLABELLED)
@@ -41,6 +42,7 @@ class Annotation:
     facts: Mapping[str, Float[Tensor, "B K _"]] = field(default_factory=dict)
     scan_facts: Mapping[str, Float[Tensor, "S K _"]] = field(default_factory=dict)
     scans: Scans | None = None
+    counts: Float[Tensor, " B"] | None = None
 
     def __post_init__(self) -> None:
         if self.label.is_floating_point() or self.label.is_complex() or self.label.dtype == torch.bool:
@@ -49,6 +51,8 @@ class Annotation:
             raise ValueError(f"a label map must be (B, *space), but its shape is {tuple(self.label.shape)}")
         if self.scans is not None and self.scans.index.shape[0] != self.batch:
             raise ValueError(f"the scan index names {self.scans.index.shape[0]} slices, the batch holds {self.batch}")
+        if self.counts is not None and self.counts.shape != (self.batch,):
+            raise ValueError(f"counts must be ({self.batch},), one for each image, not {tuple(self.counts.shape)}")
         scans = self.batch if self.scans is None else self.scans.count
         for rows, facts, what in ((self.batch, self.facts, "images"), (scans, self.scan_facts, "scans")):
             for name, fact in facts.items():

@@ -72,6 +72,7 @@ class Samples:
         records: The scans, whose slices follow each other.
         device: Where batches are made.
         rows: Where `images` is the whole store, the row of each slice in it.
+        counts: How much the labels of each slice count in a loss; all alike if not given.
     """
 
     def __init__(
@@ -84,9 +85,10 @@ class Samples:
         device: torch.device | str = "cpu",
         *,
         rows: Int[Tensor, " n"] | None = None,
+        counts: Float[Tensor, " n"] | None = None,
     ) -> None:
         self.images, self.labels, self.records, self.rows = images, labels, tuple(records), rows
-        self.facts, self.scan_facts = dict(facts), dict(scan_facts)
+        self.facts, self.scan_facts, self.counts = dict(facts), dict(scan_facts), counts
         self.device = torch.device(device)
         self.firsts = np.cumsum([0, *(record.slices for record in records)])
         self.classes = self.facts["present"].shape[1]
@@ -142,7 +144,8 @@ class Samples:
         image = as_float(stored)
         label = self.labels[there].to(self.device, non_blocking=True)
         facts = {name: fact[here] for name, fact in self.facts.items()}
-        return Batch(image, Annotation(label, facts, scan_facts, scans))
+        counts = None if self.counts is None else self.counts[here]
+        return Batch(image, Annotation(label, facts, scan_facts, scans, counts))
 
 
 def as_float(stored: Shaped[Tensor, "B channels H W"]) -> Float[Tensor, "B channels H W"]:
@@ -162,6 +165,7 @@ def load(
     full_scans: int = 0,
     only_full: bool = False,
     repeat: int = 1,
+    weak: float = 1.0,
     seed: int = 0,
 ) -> Samples:
     """The slices of a split with one of the store's annotations.
@@ -178,6 +182,7 @@ def load(
             them, which leaves their bounds open. The paper counts scans, not patients.
         only_full: Keep only those scans.
         repeat: How often those scans are there.
+        weak: How much the labels of the other scans count in a loss, where those scans' own count as 1.
         seed: Of that draw.
     """
     chosen = [store.class_index(name) for name in classes] or list(range(1, len(store.classes)))
@@ -206,6 +211,9 @@ def load(
                 fact[n] = torch.nan
         pieces.append(remap[source[span]])
     rows = torch.from_numpy(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
+    counts = None
+    if weak != 1:
+        counts = torch.tensor([1.0 if n in full else weak for n in numbers for _ in store.records[n].range]).to(device)
     images = torch.from_numpy(store.images)
     where = torch.device(device) if resident else torch.device("cpu")
     return Samples(
@@ -216,6 +224,7 @@ def load(
         [store.records[n] for n in numbers],
         device,
         rows=None if resident else rows,
+        counts=counts,
     )
 
 

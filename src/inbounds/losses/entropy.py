@@ -17,12 +17,16 @@ def cross_entropy(
     label: Integer[Tensor, "B *space"] | Float[Tensor, "B K *space"],
     *,
     mean: Literal["images", "pixels"] = "images",
+    counts: Float[Tensor, " B"] | None = None,
 ) -> Float[Tensor, ""]:
     """Full or partial cross-entropy, `-sum_{p in Omega_L} log S_p` as a mean: unlabelled pixels (255) do not count.
 
     The mean is over the labelled pixels of each image, then over the images that have any (`mean="images"`), so that a
     scribbled image weighs as much as a fully labelled one beside it. The paper's text writes a sum; the authors' code
     takes the mean over all labelled pixels of the batch (`mean="pixels"`), which is the same for a batch of one.
+
+    With `counts`, what an image adds is multiplied by its own. The mean does not follow: an image that counts half adds
+    half as much, whatever stands beside it.
 
     With no labelled pixel at all the loss is 0 and so is its gradient. A soft label, probabilities `(B, K, *space)`,
     counts everywhere: `-sum_p sum_k Q_pk log S_pk`.
@@ -56,8 +60,10 @@ def cross_entropy(
         known = label != UNLABELLED
     space = tuple(range(1, known.ndim))
     sums = losses.sum(dim=space)
-    counts = known.sum(dim=space).to(sums.dtype)
+    if counts is not None:
+        sums = sums * counts
+    pixels = known.sum(dim=space).to(sums.dtype)
     if mean == "pixels":
-        return sums.sum() / counts.sum().clamp(min=1)
-    labelled = (counts > 0).sum().clamp(min=1)
-    return (sums / counts.clamp(min=1)).sum() / labelled
+        return sums.sum() / pixels.sum().clamp(min=1)
+    labelled = (pixels > 0).sum().clamp(min=1)
+    return (sums / pixels.clamp(min=1)).sum() / labelled

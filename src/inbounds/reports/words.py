@@ -23,7 +23,8 @@ def known(run: Run, constraints: Sequence[Constraint]) -> tuple[str, ...]:
         labels = f"{run.annotation} labels ({strategy})"
     if hybrid.full_scans:
         scans = f"{hybrid.full_scans} scan{'s' * (hybrid.full_scans > 1)} in full"
-        labels = f"{scans}, nothing else" if hybrid.only_full else f"{scans}, {labels} in the others"
+        others = f"{labels} in the others" + (f" (counting {hybrid.weak:.3g})" if hybrid.weak != 1 else "")
+        labels = f"{scans}, " + ("nothing else" if hybrid.only_full else others)
     return (labels, *(_phrase(one, run.classes) + _aim(one) for one in constraints))
 
 

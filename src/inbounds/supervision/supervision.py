@@ -35,7 +35,8 @@ class Supervision:
     facts are unknown is fully supervised, wherever in a batch it stands.
 
     Args:
-        label_loss: A function of log-probabilities `(B, K, *space)` and labels `(B, *space)`.
+        label_loss: A function of log-probabilities `(B, K, *space)` and labels `(B, *space)`, and, where images do not
+            count alike, of `counts=`, what each of them counts.
         constraints: What else should hold, each with its own weight. One of weight 0 is no part of the loss, but
             whoever asks which constraints hold is told of it.
         proposals: Completes the labels before the label loss sees them: a function of log-probabilities and annotation,
@@ -47,7 +48,7 @@ class Supervision:
         {'labels': tensor(0.), 'size': tensor(0.1225)}
     """
 
-    label_loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy
+    label_loss: Callable[..., Tensor] = cross_entropy
     constraints: Sequence[Constraint] = ()
     proposals: Callable[[Tensor, Annotation], Tensor] | None = None
 
@@ -82,7 +83,8 @@ class Supervision:
             )
         log_probs = logits.to(wide(logits.dtype)).log_softmax(dim=1)
         label = annotation.label if self.proposals is None else self.proposals(log_probs, annotation)
-        total = self.label_loss(log_probs, label)
+        counted = {} if annotation.counts is None else {"counts": annotation.counts}
+        total = self.label_loss(log_probs, label, **counted)
         named = {"labels": total.detach()}
         weighed = [c for c in self.constraints if isinstance(c.weight, Tensor) or c.weight != 0]
         if weighed:

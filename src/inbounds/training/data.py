@@ -32,6 +32,7 @@ class Data:
             "full_scans": hybrid.full_scans,
             "only_full": hybrid.only_full,
             "repeat": hybrid.repeat,
+            "weak": hybrid.weak,
             "seed": run.seed if hybrid.full_scans else 0,
         }
         key = (run.store, run.annotation, *chosen.values())
