@@ -246,7 +246,7 @@ def test_training_never_opens_the_truth(store, monkeypatch) -> None:
 
 def test_no_way_leads_from_a_batch_to_the_truth(store) -> None:
     assert [field.name for field in fields(Batch)] == ["image", "annotation"]
-    assert [field.name for field in fields(Annotation)] == ["label", "facts", "scan_facts", "scans"]
+    assert [field.name for field in fields(Annotation)] == ["label", "facts", "scan_facts", "scans", "counts"]
     assert list(inspect.signature(Supervision.__call__).parameters) == ["self", "logits", "image", "annotation"]
     samples = load(store, "weak")
     assert not [name for name in vars(samples) if "truth" in name]
