@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
@@ -240,11 +240,3 @@ def _keys(model: type[BaseModel], before: str = "") -> list[str]:
         else:
             found.append(f"{before}{name}")
     return found
-
-
-def changed(settings: Settings, **groups: Mapping[str, Any]) -> Settings:
-    """The same settings with some values of some groups changed."""
-    content = settings.model_dump()
-    for group, values in groups.items():
-        content[group] = {**content[group], **values}
-    return Settings.model_validate(content)

@@ -35,12 +35,14 @@ def test_unknown_is_nan_and_accepted() -> None:
 
 
 def test_moves_to_a_device() -> None:
-    annotation = Annotation(
-        LABEL, {"size": torch.ones(2, 3, 1)}, {"size": torch.ones(1, 3, 1)}, Scans(torch.zeros(2, dtype=torch.long), 1)
-    ).to("meta")
-    tensors = [annotation.label, annotation.facts["size"], annotation.scan_facts["size"], annotation.scans.index]
+    scans = Scans(torch.zeros(2, dtype=torch.long), 1)
+    facts, scan_facts = {"size": torch.ones(2, 3, 1)}, {"size": torch.ones(1, 3, 1)}
+    moved = Annotation(LABEL, facts, scan_facts, scans, torch.ones(2)).to("meta")
+    tensors = [moved.label, moved.facts["size"], moved.scan_facts["size"], moved.scans.index, moved.counts]
     assert {tensor.device.type for tensor in tensors} == {"meta"}
-    assert Annotation(LABEL).to("meta").scans is None
+    bare = Annotation(LABEL).to("meta")
+    assert bare.scans is None
+    assert bare.counts is None
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,7 @@ def test_checked_refuses_a_scan_index_out_of_range(wrong) -> None:
         ({"label": LABEL.bool()}, "label map must be of an integer type, not torch.bool"),
         ({"label": torch.tensor([0, 1])}, r"label map must be \(B, \*space\), but its shape is \(2,\)"),
         ({"scans": Scans.of("aab")}, "names 3 slices, the batch holds 2"),
+        ({"counts": torch.ones(3)}, r"counts must be \(2,\), one for each image, not \(3,\)"),
         ({"facts": {"size": torch.ones(3, 3, 1)}}, r"fact 'size' must be .* N=2 images, not .* \(3, 3, 1\)"),
         ({"facts": {"size": torch.ones(2, 3)}}, r"fact 'size' must be .* shape \(2, 3\)"),
         ({"facts": {"size": torch.ones(2, 3, 1).long()}}, "fact 'size' must be a floating-point tensor.*torch.int64"),

@@ -192,6 +192,18 @@ def test_full_scans_may_come_more_often(store) -> None:
     assert len(thrice) == len(once) + 2 * full.slices
 
 
+@pytest.mark.parametrize("resident", [True, False])
+def test_labels_of_the_other_scans_may_count_less(store, resident) -> None:
+    samples = load(store, "weak", full_scans=1, repeat=2, weak=0.1, seed=3, resident=resident)
+    full = load(store, "weak", full_scans=1, only_full=True, seed=3).records[0]
+    for scan, record in enumerate(samples.records):
+        counts = samples.scan_batch([scan]).annotation.counts
+        assert counts.tolist() == pytest.approx([1.0 if record.name == full.name else 0.1] * record.slices)
+    mixed = samples.batch(torch.tensor([len(samples) - 1, 0]))
+    assert mixed.annotation.counts.tolist() == samples.counts[[-1, 0]].tolist()
+    assert load(store, "weak", full_scans=1, resident=resident).batch(torch.tensor([0])).annotation.counts is None
+
+
 def test_another_seed_draws_other_full_scans(store) -> None:
     drawn = {load(store, "weak", full_scans=1, only_full=True, seed=seed).records[0].name for seed in range(20)}
     assert drawn == {"a", "c", "d"}

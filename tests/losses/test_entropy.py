@@ -28,6 +28,22 @@ def test_by_hand() -> None:
     assert cross_entropy(probs.log(), label, mean="pixels").item() == pytest.approx(sum(terms) / 3)
 
 
+@every_mean
+def test_an_image_that_counts_less_adds_less(mean) -> None:
+    """As if what it adds were multiplied: the number that a mean is divided by stays, and so do the other images."""
+    logits, label = random(3, 2, 4, 5), partial_label(3, 2, (4, 5))
+    logits.requires_grad_()
+    counts = torch.tensor([1.0, 0.1, 1.0])
+    whole, half = (cross_entropy(logits.log_softmax(1), label, mean=mean, counts=c) for c in (None, counts))
+    alone = label.clone()
+    alone[0] = UNLABELLED
+    share = 0.5 if mean == "images" else (label[1] != UNLABELLED).sum() / (label != UNLABELLED).sum()
+    second = cross_entropy(logits.log_softmax(1), alone, mean=mean) * share
+    torch.testing.assert_close(half, whole - 0.9 * second)
+    (before,), (after,) = (torch.autograd.grad(loss, logits) for loss in (whole, half))
+    torch.testing.assert_close(after, before * counts[:, None, None, None])
+
+
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("K", [2, 4])
 def test_agrees_with_torch(space, K) -> None:

@@ -38,3 +38,9 @@ def test_each_constraint_is_a_phrase(
     run = start(tmp_path / "run", store, recipe, *changes)
     constraints = supervision_of(run.settings, store, run.classes, run.facts).constraints
     assert known(run, constraints) == ("disc labels", *expected)
+
+
+@pytest.mark.parametrize(("weak", "expected"), [("1", ""), ("0.1", " (counting 0.1)")])
+def test_hybrid_labels_are_a_phrase(tmp_path: Path, store: Store, weak: str, expected: str) -> None:
+    run = start(tmp_path / "run", store, "tags", "hybrid.full_scans=1", f"hybrid.weak={weak}")
+    assert known(run, []) == (f"1 scan in full, disc labels in the others{expected}",)

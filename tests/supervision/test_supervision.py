@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -120,6 +122,15 @@ def test_another_label_loss() -> None:
     logits, image, annotation = batch(2, PLANE)
     supervise = Supervision(lambda log_probs, label: log_probs.exp().sum() * 0 + label.ndim)
     assert supervise(logits, image, annotation).total == 3
+
+
+def test_labels_that_count_less_leave_constraints_alone() -> None:
+    logits, image, annotation = batch(2, PLANE)
+    supervise = Supervision(constraints=[Constraint(size, Fixed(0, 1), weight=1.0)])
+    alike, less = (supervise(logits, image, replace(annotation, counts=c)).named for c in (None, torch.full((4,), 0.1)))
+    torch.testing.assert_close(less["labels"], 0.1 * alike["labels"])
+    assert alike["labels"] > 0
+    assert less["size"] == alike["size"] > 0
 
 
 def free_logits(constraints, annotation, image=None, space=(12, 12), rate=0.1, steps=250) -> torch.Tensor:

@@ -41,6 +41,9 @@ def words(store: Store, run: Path, recipe: str = "tags") -> list:
         (["--full-scans", "99"], ["99"]),
         (["--only-full"], ["full_scans is 0"]),
         (["--set", "hybrid.repeat=2"], ["repeat is of fully labelled scans, and full_scans is 0"]),
+        (["--set", "hybrid.weak=0.1"], ["weak is of scans beside fully labelled ones, and full_scans is 0"]),
+        (["--full-scans", "1", "--only-full", "--set", "hybrid.weak=0.1"], ["weak is of scans", "are left out"]),
+        (["--full-scans", "1", "--set", "hybrid.weak=0"], ["hybrid.weak is 0", "greater than 0"]),
         (["--set", "common.lower=60"], ["common.lower=60", "'tags' has no common bounds"]),
         (["another"], ["'another' is not expected", "--set"]),
     ],
@@ -60,6 +63,8 @@ def test_settings_may_follow_one_another(tmp_path: Path, store: Store) -> None:
 def test_the_two_ways_to_ask_for_full_scans_meet(tmp_path: Path, store: Store) -> None:
     done(*words(store, tmp_path / "run"), "--set", "hybrid.full_scans=2", "--only-full")
     assert Run.open(tmp_path / "run").settings.hybrid == Hybrid(full_scans=2, only_full=True)
+    done(*words(store, tmp_path / "other"), "--full-scans", "1", "--set", "hybrid.repeat=3", "hybrid.weak=0.1")
+    assert Run.open(tmp_path / "other").settings.hybrid == Hybrid(full_scans=1, repeat=3, weak=0.1)
 
 
 def test_bounds_that_nobody_knows_are_not_held(tmp_path: Path, store: Store) -> None:

@@ -110,4 +110,5 @@ class Annotation:
             facts={name: fact.to(device) for name, fact in self.facts.items()},
             scan_facts={name: fact.to(device) for name, fact in self.scan_facts.items()},
             scans=self.scans and self.scans.to(device),
+            counts=None if self.counts is None else self.counts.to(device),
         )

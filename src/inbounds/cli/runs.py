@@ -58,7 +58,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stopped.")] = False,
 ) -> None:
     """Train one network or several at once; killed at any moment, the same command with --resume ends the same."""
-    from inbounds.config import changed, read_settings
+    from inbounds.config import read_settings
     from inbounds.reports.live import Screen
     from inbounds.runs.run import Run
     from inbounds.runs.supervise import known_recipe, takes_common
@@ -79,12 +79,10 @@ def train(
     opened = open_store(store)
     names = [opened.classes[opened.class_index(name.strip())] for name in classes.split(",") if name.strip()]
     made: list[Run] = []
+    options = {"hybrid.full_scans": full_scans, "hybrid.only_full": only_full, "training.light": light}
+    changes += [f"{key}={value}".lower() for key, value in options.items() if value]
     for name in recipes:
         settings = read_settings(name, config, changes)
-        hybrid = {"full_scans": full_scans, "only_full": only_full}
-        settings = changed(settings, hybrid={key: value for key, value in hybrid.items() if value})
-        if light:
-            settings = changed(settings, training={"light": True})
         for number in numbers:
             several = len(recipes) > 1 or seeds
             path = run / name / f"seed-{number}" if several else run
