@@ -196,6 +196,12 @@ def test_rows_that_need_other_data(store: Store) -> None:
     assert chosen(told, ["common_resized"], store) == ["common_resized"]
 
 
+def test_how_far_runs_came_that_did_not_end(tmp_path: Path) -> None:
+    for seed, (scores, asked) in enumerate([((0.5, 0.7), 9), ((0.5, 0.7, 0.6), 9), ((0.5,), 4), ((0.5, 0.6), 2)]):
+        kept(tmp_path, "left-ventricle", "tags", seed, scores, epochs=asked)
+    assert "4 (1 of 4 epochs, 2 or 3 of 9 epochs) |" in table("left-ventricle", "paper", read_all(tmp_path))
+
+
 def test_both_protocols_and_several_seeds(tmp_path: Path) -> None:
     kept(tmp_path, "left-ventricle", "full", 0, (0.2, 0.6, 0.5))
     kept(tmp_path, "left-ventricle", "full", 1, (0.4, 0.3, 0.4))  # of equal epochs the first

@@ -121,8 +121,10 @@ def _count(runs: Sequence[Collected]) -> str:
 
 def _short(runs: Sequence[Collected]) -> str:
     """Of runs that have not come to their end, how far they came."""
-    short = [f"{len(run.curves['epoch'])} of {run.about['epochs']} epochs" for run in runs if not run.finished]
-    return f" ({', '.join(dict.fromkeys(short))})" if short else ""
+    came = {(run.about["epochs"], len(run.curves["epoch"])) for run in runs if not run.finished}
+    asked = {epochs: [str(far) for of, far in sorted(came) if of == epochs] for epochs, _ in sorted(came)}
+    short = [f"{' or '.join(far)} of {epochs} epochs" for epochs, far in asked.items()]
+    return f" ({', '.join(short)})" if short else ""
 
 
 def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
