@@ -228,7 +228,7 @@ def _explain(error: ValidationError) -> str:
         near = get_close_matches(key, known, n=3, cutoff=0.4) or get_close_matches(path[-1], known, n=3, cutoff=0.3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known are: {', '.join(known)}"
         return f"unknown setting {key!r}; {hint}"
-    return f"{key or 'settings'} is {first.get('input')!r}: {first['msg']}"
+    return f"{key or 'settings'} is {first.get('input')!r}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def _keys(model: type[BaseModel], before: str = "") -> list[str]:
