@@ -64,6 +64,13 @@ def test_checked_refuses_numbers_with_their_index(label, facts, message) -> None
             Annotation(label, scan_facts=facts).checked(3)
 
 
+@pytest.mark.parametrize("wrong", [-0.1, torch.inf, torch.nan])
+def test_checked_refuses_what_an_image_cannot_count(wrong) -> None:
+    Annotation(LABEL, counts=torch.tensor([1.0, 0.0])).checked(3)
+    with pytest.raises(ValueError, match=f"image 1 counts {wrong}"):
+        Annotation(LABEL, counts=torch.tensor([1.0, wrong])).checked(3)
+
+
 @pytest.mark.parametrize("wrong", [2, -1])
 def test_checked_refuses_a_scan_index_out_of_range(wrong) -> None:
     annotation = Annotation(LABEL, scans=Scans(torch.tensor([0, wrong]), 2))

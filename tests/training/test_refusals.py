@@ -41,7 +41,7 @@ def words(store: Store, run: Path, recipe: str = "tags") -> list:
         (["--full-scans", "99"], ["99"]),
         (["--only-full"], ["full_scans is 0"]),
         (["--set", "hybrid.repeat=2"], ["repeat is of fully labelled scans, and full_scans is 0"]),
-        (["--set", "hybrid.weak=0.1"], ["hybrid is {'weak': 0.1}: weak is of scans beside fully labelled ones, and full"]),
+        (["--set", "hybrid.weak=0.1"], ["{'weak': 0.1}: weak is of scans beside fully labelled ones, and full"]),
         (["--full-scans", "1", "--only-full", "--set", "hybrid.weak=0.1"], ["weak is of scans", "are left out"]),
         (["--full-scans", "1", "--set", "hybrid.weak=0"], ["hybrid.weak is 0", "greater than 0"]),
         (["--set", "common.lower=60"], ["common.lower=60", "'tags' has no common bounds"]),

@@ -72,7 +72,8 @@ class Annotation:
 
         Raises:
             ValueError: A label is neither a class nor 255, a fact has a column too many or too few, is infinite,
-                or says something other than 0 or 1 about presence. The message gives the first offending index.
+                or says something other than 0 or 1 about presence, or an image counts less than nothing. The message
+                gives the first offending index.
         """
         wrong = (self.label != UNLABELLED) & ((self.label < 0) | (self.label >= classes))
         if bool(wrong.any()):
@@ -92,6 +93,11 @@ class Annotation:
                     at = tuple(bad.nonzero()[0].tolist())
                     wanted = "0, 1 or NaN" if name == "present" else "finite, or NaN for unknown"
                     raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}: it must be {wanted}")
+        if self.counts is not None:
+            bad = ~(self.counts.isfinite() & (self.counts >= 0))
+            if bool(bad.any()):
+                image = int(bad.nonzero()[0])
+                raise ValueError(f"image {image} counts {float(self.counts[image])}: it must be 0 or more, and finite")
         if self.scans is not None:
             outside = (self.scans.index < 0) | (self.scans.index >= self.scans.count)
             if bool(outside.any()):
