@@ -109,12 +109,31 @@ def test_a_preset_like_another_differs_in_its_own_settings_alone(store: Store) -
 def test_every_row_of_a_table_gets_the_same_network_training_augmentation_and_border(store: Store, preset: str) -> None:
     told = experiment("left-ventricle")
     assert settings_of(told, "partial", preset, store).constraints == []  # it does not know where a region is
-    rows = [settings_of(told, row, preset, store) for row in told.rows if row != "partial"]
-    for shared in ("network", "training", "augment", "margin"):
-        assert len({repr(getattr(row, shared)) for row in rows}) == 1
-    borders = [[each.model_copy(update={"weight": 0.0}) for each in row.constraints] for row in rows]
-    assert all(border == borders[0] for border in borders)  # volume bounds have a lower price
-    assert [each.statistic for each in borders[0]] == ([] if preset == "plain" else ["border"])
+    rows = {row: settings_of(told, row, preset, store) for row in told.rows if row != "partial"}
+    if preset == "fast":  # the one exception: a lower price, and nothing else of it
+        (border,) = rows["volume"].constraints
+        assert (border.weight, rows["tags"].constraints[0].weight) == (30, 100)
+        rows["volume"] = rows["volume"].model_copy(
+            update={"constraints": [border.model_copy(update={"weight": 100.0})]}
+        )
+    for shared in ("network", "training", "augment", "margin", "constraints"):
+        assert len({repr(getattr(row, shared)) for row in rows.values()}) == 1
+    assert [each.statistic for each in rows["tags"].constraints] == ([] if preset == "plain" else ["border"])
+
+
+def test_what_hybrid_rows_of_fast_have_of_their_own(store: Store) -> None:
+    """Epochs, a lower price and what seeds count, the same for the three; all else is that of the rows beside them."""
+    told = experiment("hybrid")
+    beside = settings_of(told, "weak_all", "fast", store)
+    for row in ("hybrid_5", "hybrid_10", "hybrid_25"):
+        found = settings_of(told, row, "fast", store)
+        assert (found.training.epochs, beside.training.epochs, found.hybrid.weak) == (24, 50, 0.1)
+        (border,), (price,) = found.constraints, beside.constraints
+        assert (border.weight, price.weight) == (3, 100)
+        assert border.model_copy(update={"weight": price.weight}) == price
+        assert found.training.model_copy(update={"epochs": 50}) == beside.training
+        for shared in ("network", "augment", "margin", "weight", "common"):
+            assert getattr(found, shared) == getattr(beside, shared)
 
 
 def test_plain_is_fast_without_border_and_start(store: Store) -> None:
