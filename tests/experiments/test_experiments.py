@@ -127,7 +127,7 @@ def test_what_hybrid_rows_of_fast_have_of_their_own(store: Store) -> None:
     beside = settings_of(told, "weak_all", "fast", store)
     for row in ("hybrid_5", "hybrid_10", "hybrid_25"):
         found = settings_of(told, row, "fast", store)
-        assert (found.training.epochs, beside.training.epochs, found.hybrid.weak) == (24, 50, 0.1)
+        assert (found.training.epochs, beside.training.epochs, found.hybrid.weak) == (50, 50, 0.1)
         (border,), (price,) = found.constraints, beside.constraints
         assert (border.weight, price.weight) == (3, 100)
         assert border.model_copy(update={"weight": price.weight}) == price
