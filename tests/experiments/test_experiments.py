@@ -221,7 +221,7 @@ def test_rows_that_need_other_data(store: Store) -> None:
 def test_how_far_runs_came_that_did_not_end(tmp_path: Path) -> None:
     for seed, (scores, asked) in enumerate([((0.5, 0.7), 9), ((0.5, 0.7, 0.6), 9), ((0.5,), 4), ((0.5, 0.6), 2)]):
         kept(tmp_path, "left-ventricle", "tags", seed, scores, epochs=asked)
-    assert "4 (1 of 4 epochs, 2 or 3 of 9 epochs) |" in table("left-ventricle", "paper", read_all(tmp_path))
+    assert "4 (3 had 1 of 4 epochs, 2 or 3 of 9 epochs) |" in table("left-ventricle", "paper", read_all(tmp_path))
 
 
 def test_both_protocols_and_several_seeds(tmp_path: Path) -> None:

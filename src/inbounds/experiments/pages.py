@@ -120,11 +120,13 @@ def _count(runs: Sequence[Collected]) -> str:
 
 
 def _short(runs: Sequence[Collected]) -> str:
-    """Of runs that have not come to their end, how far they came."""
-    came = {(run.about["epochs"], len(run.curves["epoch"])) for run in runs if not run.finished}
+    """Of runs that have not come to their end, how far they came, and how many they are unless it is all."""
+    unfinished = [run for run in runs if not run.finished]
+    came = {(run.about["epochs"], len(run.curves["epoch"])) for run in unfinished}
     asked = {epochs: [str(far) for of, far in sorted(came) if of == epochs] for epochs, _ in sorted(came)}
     short = [f"{' or '.join(far)} of {epochs} epochs" for epochs, far in asked.items()]
-    return f" ({', '.join(short)})" if short else ""
+    some = f"{len(unfinished)} had " if len(unfinished) < len(runs) else ""
+    return f" ({some}{', '.join(short)})" if short else ""
 
 
 def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
