@@ -355,9 +355,14 @@ def test_presets_side_by_side(tmp_path: Path) -> None:
     assert "| tags | direct penalty | 0.792 |  |  |" in lines
     assert "| volume bounds | direct penalty | 0.858 |  | 0.600 / 0.500 |" in lines
     assert "| individual bounds | direct penalty | 0.871 |  | 0.600 / 0.500 (2 of 9 epochs) |" in lines
-    assert any(line.startswith("- `fast`: for a GPU") and line.endswith("data: not known.") for line in lines)
+    assert any(
+        line.endswith(" Data: acdc (160x160, zoom, images 0123456789) for `paper`; not known for `fast`.")
+        for line in lines
+    )
     assert not any("`small`" in line for line in lines)  # nothing was run
-    assert any(line.endswith("; data: acdc (160x160, zoom, images 0123456789).") for line in lines)
+    kept(tmp_path, "left-ventricle", "tags", preset="plain")
+    page.write_text("<!-- results:left-ventricle:plain,fast -->\n<!-- end -->\n")
+    assert " Data: not known for `plain`, `fast`." in rewrite(page, tmp_path, read_all(tmp_path))
     page.write_text("<!-- results:left-ventricle:paper,fastt -->\n<!-- end -->\n")
     with pytest.raises(BadInput, match="no preset 'fastt'; did you mean 'fast'"):
         rewrite(page, tmp_path, [])

@@ -94,12 +94,13 @@ def comparison(name: str, presets_shown: Sequence[str], found: Sequence[Collecte
         figure = theirs.get(row)
         ours = [_best_and_last(rows[row]) for rows in by_preset.values()]
         lines.append([*about.cells, "n/a" if figure is None else f"{figure:.3f}", *ours])
-    legend = []
+    on: dict[str, list[str]] = {}
     for preset, rows in by_preset.items():
-        data = sorted({_data(run) for some in rows.values() for run in some})
-        legend.append(f"- `{preset}`: {presets()[preset].about}; data: {', '.join(data)}.")
-    text = "DSC per volume, best epoch / last epoch; empty where it was not run. The presets:"
-    return "\n".join([markdown(lines), "", text, "", *legend, ""])
+        data = ", ".join(sorted({_data(run) for some in rows.values() for run in some}))
+        on.setdefault(data, []).append(f"`{preset}`")
+    legend = "; ".join(f"{data} for {', '.join(names)}" for data, names in on.items())
+    text = f"DSC per volume, best epoch / last epoch; empty where it was not run. Data: {legend}."
+    return "\n".join([markdown(lines), "", text, ""])
 
 
 def _best_and_last(runs: Sequence[Collected]) -> str:
