@@ -193,6 +193,21 @@ def test_what_choosing_an_epoch_adds(tmp_path: Path) -> None:
     ]
 
 
+def test_rivals_stand_beside_the_penalty_with_the_same_bounds(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "tags", 0, (0.5,))
+    kept(tmp_path, "left-ventricle", "tags", 1, (0.6,))
+    kept(tmp_path, "left-ventricle", "proposals_tags", 0, (0.3,))
+    kept(tmp_path, "left-ventricle", "exact_tags", 0, (0.65,))
+    kept(tmp_path, "left-ventricle", "exact_common", 0, (0.7,))
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results:rivals:paper,fast -->\n<!-- end -->\n")
+    lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
+    assert "| tags | proposals | 0.771 / 0.792 (+0.022) | 0.400 / 0.650 (+0.250) |  |" in lines
+    assert "| tags | proposals (exact) |  | 0.750 / 0.650 (-0.100) |  |" in lines
+    assert "| common bounds, fitted | proposals (exact) |  |  |  |" in lines, "there is no penalty to compare with"
+    assert not any("every pixel" in line or "direct penalty" in line for line in lines)
+
+
 def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:
     with pytest.raises(BadInput, match="no experiment 'left-ventrical'; did you mean 'left-ventricle'"):
         experiment("left-ventrical")

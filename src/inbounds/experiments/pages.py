@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -23,6 +23,10 @@ from inbounds.writing import file_aside
 MARKED = re.compile(r"(<!-- results:([a-z-]+)(?::([a-z,-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 TIMES = "times"
 CHOICE = "choice"
+RIVALS = "rivals"
+DIRECT = "direct penalty"
+"""The method that others with the same bounds are compared with, as rows name it."""
+
 LAST = 20
 """Epochs at the end of a run that say what a network has on average."""
 
@@ -293,6 +297,28 @@ def choice_table(name: str, presets_shown: Sequence[str], found: Sequence[Collec
     return markdown(lines) + "\n"
 
 
+def rivals_table(name: str, presets_shown: Sequence[str], found: Sequence[Collected]) -> str:
+    """Other methods beside the direct penalty with the same bounds: mean DSC per volume at the best epoch."""
+    told = experiment(name)
+    ours = (rows_of(name, preset, found).items() for preset in presets_shown)
+    sources: list[Mapping[str, float | None]] = [
+        paper(name),
+        *({row: fmean(run.value("dsc_volume", "best") for run in runs) for row, runs in rows if runs} for rows in ours),
+    ]
+    direct = {about.cells[0]: row for row, about in told.rows.items() if about.cells[-1] == DIRECT}
+    lines = [[*told.columns, "paper", *(f"`{preset}`" for preset in presets_shown)]]
+    for row, about in told.rows.items():
+        known, method = about.cells[0], about.cells[-1]
+        if method != DIRECT and known in direct:
+            pairs = [(source.get(row), source.get(direct[known])) for source in sources]
+            shown = [
+                "" if rival is None or penalty is None else f"{rival:.3f} / {penalty:.3f} ({penalty - rival:+.3f})"
+                for rival, penalty in pairs
+            ]
+            lines.append([known, method, *shown])
+    return markdown(lines) + "\n"
+
+
 def _duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 1:
@@ -313,8 +339,8 @@ def rewrite(page: Path, root: Path, found: Sequence[Collected]) -> str:
 
     Args:
         page: A Markdown file. Marks name an experiment, all presets of which are shown, or `experiment:preset`, or
-            `experiment:preset,preset` for presets side by side; `times` and `choice:preset,preset`, of the first
-            experiment, are tables of their own. Marks of benchmarks are
+            `experiment:preset,preset` for presets side by side; `times`, and `choice:preset,preset` and
+            `rivals:preset,preset` of the first experiment, are tables of their own. Marks of benchmarks are
             those of `inbounds.reports.bench.filled`.
         root: The folder of results, with tables and figures in `experiment/preset`; benchmarks are in `bench`.
         found: What is in it.
@@ -326,6 +352,8 @@ def rewrite(page: Path, root: Path, found: Sequence[Collected]) -> str:
             body = times_table(found)
         elif name == CHOICE and preset:
             body = choice_table(NAMES[0], preset.split(","), found)
+        elif name == RIVALS and preset:
+            body = rivals_table(NAMES[0], preset.split(","), found)
         elif name in NAMES and preset and "," in preset:
             body = comparison(name, preset.split(","), found)
         elif name in NAMES:
