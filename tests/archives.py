@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import sys
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
 import nibabel as nib
 import numpy as np
+import pytest
 import SimpleITK as sitk  # noqa: N813
 
 from inbounds.cli import run
@@ -59,6 +60,20 @@ def refused(*words: object, saying: Sequence[object], folder: Path | None = None
         assert str(word) in lines[0], lines[0]
     assert folder is None or sorted(folder.rglob("*")) == before
     return lines[0]
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes, as if the disk were full."""
+    resource = pytest.importorskip("resource", reason="no limit on file sizes on this system")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        # Python itself would leave the bytecode of what is imported now cut off, and every later import would fail.
+        with patch.object(sys, "dont_write_bytecode", True):
+            yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:

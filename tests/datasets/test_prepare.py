@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archives import done, flat_folder, heart, made, refused, snapshot
+from archives import done, flat_folder, full_disk, heart, made, refused, snapshot
 from inbounds.datasets.fit import Fit
 from inbounds.datasets.prepare import FITS, Plan, hold_out, normalise, prepare, split_by_patient
 from inbounds.datasets.source import Loaded, Source
@@ -123,17 +120,6 @@ def test_a_store_that_exists_is_left_alone(tmp_path: Path) -> None:
     done("prepare", "phantom", tmp_path / "empty", "--patients", 2, "--side", 48)
 
 
-@contextmanager
-def full_disk(size: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes, as if the disk were full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 class TestFullDisk:
     SAYING = ("could not be written", "File too large", "make room")
 
@@ -173,9 +159,10 @@ class TestFullDisk:
             refused(*words, saying=[tmp_path / "other", *self.SAYING], folder=tmp_path)
 
     def test_as_a_program(self, tmp_path: Path) -> None:
-        limited = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (3000, 3000)); from inbounds.cli import run; run()"
         words = ("prepare", "phantom", str(tmp_path / "store"), "--patients", "2", "--side", "48")
-        ended = subprocess.run([sys.executable, "-c", limited, *words], capture_output=True, text=True)
+        with full_disk(3000):
+            program = [sys.executable, "-B", "-m", "inbounds", *words]  # -B: see `full_disk`
+            ended = subprocess.run(program, capture_output=True, text=True)
         assert ended.returncode == 2
         assert ended.stderr.splitlines()[-1].startswith(f"Error: {tmp_path / 'store'}: could not be written")
         assert "Traceback" not in ended.stderr

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from archives import full_disk
 from inbounds.datasets.formats.itk import ItkGeometry
 from inbounds.datasets.scan import (
     SUFFIXES,
@@ -929,16 +930,13 @@ class TestWriting:
 
     @pytest.mark.parametrize("name", ["mask.nii.gz", "mask.nrrd", "mask.mha"])
     def test_a_full_disk_is_an_error_that_names_the_mask(self, tmp_path: Path, name: str) -> None:
-        resource = pytest.importorskip("resource", reason="no limit on file sizes on this system")
         mask = np.random.default_rng(0).integers(0, 200, (20, 50, 50)).astype(np.uint8)
         scan = read(itk(tmp_path / "scan.mha", mask))
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-        try:
-            with pytest.raises(OSError, match=rf"^{tmp_path}/{name}: the mask could not be written .*make room"):
-                write_mask(mask, scan, tmp_path / name)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        with (
+            full_disk(4096),
+            pytest.raises(OSError, match=rf"^{tmp_path}/{name}: the mask could not be written .*make room"),
+        ):
+            write_mask(mask, scan, tmp_path / name)
         assert [file.name for file in tmp_path.iterdir()] == ["scan.mha"]
 
     @pytest.mark.parametrize("name", ["mask.mha", "mask.mhd"])

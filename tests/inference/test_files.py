@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import resource
 from pathlib import Path
 
 import nibabel as nib
@@ -14,7 +13,7 @@ import pytest
 import SimpleITK as sitk  # noqa: N813
 from PIL import Image
 
-from archives import command, done, nifti, noise, refused, snapshot
+from archives import command, done, full_disk, nifti, noise, refused, snapshot
 from inbounds.datasets.scan import header, read_labels
 from inbounds.errors import BadInput
 from inbounds.inference import Predictor, predict_files
@@ -264,12 +263,8 @@ class TestRefusals:
 
     def test_a_full_disk_stops(self, tmp_path: Path, run: Path) -> None:
         big = nifti(tmp_path / "a.nii", scan_of(scene((4, 60, 60), (1, 25, 25))))
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
-        try:
+        with full_disk(5000):
             outcome = command("predict", run, big, "--out", tmp_path / "out")
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert outcome.code == 2
         assert "a.nii: the mask could not be written" in outcome.err
         assert not (tmp_path / "out" / "a.nii").exists()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import resource
 import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from archives import full_disk
 from inbounds.config import read_settings
 from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
@@ -291,16 +292,12 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, store: Store) ->
 
     def fill(rows):
         if trainer.state.epoch == 2:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (8000, resource.RLIM_INFINITY))
+            disk.enter_context(full_disk(8000))
         return saved(rows)
 
     trainer._judge = fill  # type: ignore[method-assign]
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        with pytest.raises(BadInput, match="could not be written"):
-            trainer.fit()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with ExitStack() as disk, pytest.raises(BadInput, match="could not be written"):
+        trainer.fit()
     assert [folder.name for folder in (run.path / "checkpoints").iterdir()] == ["0001"]
     Trainer(run).fit(resume=True)
     whole = start(tmp_path / "whole", store, "tags", "training.epochs=3")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import resource
 import shutil
 from pathlib import Path
 
 import pytest
 
-from archives import done, refused
+from archives import done, full_disk, refused
 from inbounds.config import Hybrid
 from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
@@ -141,13 +140,8 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
     log.board = None
     log.write([Measured(1, "train", "rate", "", 0.5)])
     before = (tmp_path / "metrics.csv").read_bytes()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, limits[1]))
-        with pytest.raises(BadInput, match=r"metrics.csv: could not be written"):
-            log.write([Measured(2, "train", "rate", "", 0.25)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with full_disk(len(before) + 10), pytest.raises(BadInput, match=r"metrics.csv: could not be written"):
+        log.write([Measured(2, "train", "rate", "", 0.25)])
     assert (tmp_path / "metrics.csv").read_bytes() == before
 
 
