@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from inbounds.experiments.pages import figures, rewrite, table
+from inbounds.experiments.drawings import figures
+from inbounds.experiments.pages import rewrite
 from inbounds.experiments.results import read_all
+from inbounds.experiments.tables import table
 from inbounds.reports.bench import growth, read_benches
 from inbounds.reports.figures import fingerprint
 

@@ -11,18 +11,11 @@ import pytest
 
 from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
+from inbounds.experiments.drawings import curves
 from inbounds.experiments.experiment import NAMES, chosen, experiment, paper, presets, settings_of
-from inbounds.experiments.pages import (
-    curves,
-    presets_of,
-    rebuild,
-    rewrite,
-    table,
-    times_table,
-    write_results,
-    write_timing,
-)
-from inbounds.experiments.results import busy, curves_of, read_all, write
+from inbounds.experiments.pages import rebuild, rewrite, write_results, write_timing
+from inbounds.experiments.results import busy, curves_of, presets_of, read_all, write
+from inbounds.experiments.tables import table, times_table
 from inbounds.runs.metrics import Measured
 from inbounds.supervision import recipes
 from making import make_store
@@ -126,12 +119,12 @@ def test_every_row_of_a_table_gets_the_same_network_training_augmentation_and_bo
 
 
 def test_what_hybrid_rows_of_fast_have_of_their_own(store: Store) -> None:
-    """A lower price, what seeds count, the same for the three; all else is that of the rows beside them."""
+    """A lower price and what seeds count, the same for the three; all else is that of the rows beside them."""
     told = experiment("hybrid")
     beside = settings_of(told, "weak_all", "fast", store)
     for row in ("hybrid_5", "hybrid_10", "hybrid_25"):
         found = settings_of(told, row, "fast", store)
-        assert found.hybrid.weak == 0.1
+        assert (found.training.epochs, beside.training.epochs, found.hybrid.weak) == (50, 50, 0.1)
         (border,), (price,) = found.constraints, beside.constraints
         assert (border.weight, price.weight) == (3, 100)
         assert border.model_copy(update={"weight": price.weight}) == price
@@ -380,4 +373,10 @@ def test_presets_side_by_side(tmp_path: Path) -> None:
     assert " Data: not known for `plain`, `fast`." in rewrite(page, tmp_path, read_all(tmp_path))
     page.write_text("<!-- results:left-ventricle:paper,fastt -->\n<!-- end -->\n")
     with pytest.raises(BadInput, match="no preset 'fastt'; did you mean 'fast'"):
+        rewrite(page, tmp_path, [])
+    page.write_text("<!-- results:rivals:paper,fastt -->\n<!-- end -->\n")
+    with pytest.raises(BadInput, match=r"page.md: no preset 'fastt'; did you mean 'fast'"):
+        rewrite(page, tmp_path, [])
+    page.write_text("<!-- results:rival:paper -->\n<!-- end -->\n")
+    with pytest.raises(BadInput, match=r"page.md: no results 'rival'; did you mean 'rivals'"):
         rewrite(page, tmp_path, [])

@@ -1,34 +1,24 @@
-"""Tables and figures from collected results, and the pages that show them."""
+"""Files of tables and figures from collected results, and the pages that show them."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import Any
 
-from pydantic import ValidationError
-
-from inbounds.config import Settings
 from inbounds.errors import BadInput
-from inbounds.experiments.experiment import NAMES, TIMING, experiment, nearest, paper, presets, settings_of
-from inbounds.experiments.results import Collected, Protocol, busy, read_all, write_table
+from inbounds.experiments.drawings import draw
+from inbounds.experiments.experiment import NAMES, TIMING, experiment, nearest, paper, presets
+from inbounds.experiments.results import Collected, presets_of, read_all, rows_of, write_table
+from inbounds.experiments.tables import choice_table, comparison, rivals_table, table, times_table
 from inbounds.reports.bench import draw_growth, filled, markdown, read_benches, timing_lines
-from inbounds.reports.figures import Curve, Level, draw_curves, draw_levels, draw_sizes
 from inbounds.writing import file_aside
 
 MARKED = re.compile(r"(<!-- results:([a-z-]+)(?::([a-z,-]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 TIMES = "times"
-CHOICE = "choice"
-RIVALS = "rivals"
-DIRECT = "direct penalty"
-"""The method that others with the same bounds are compared with, as rows name it."""
-
-LAST = 20
-"""Epochs at the end of a run that say what a network has on average."""
+OF_THE_FIRST = {"choice": choice_table, "rivals": rivals_table}
+"""Tables that the first experiment alone has, by the mark that asks for them."""
 
 BENCH = "bench"
 ALTS = {
@@ -36,228 +26,14 @@ ALTS = {
     "sizes": "predicted over true size by epoch",
     "levels": "DSC per volume beside the paper's",
 }
-NO_RESULT: Any = {
-    "common": True,  # the first patient's name is the data's
-    "training": {"device", "threads", "resident", "capture", "compile", "light"},
-    "constraints": {"__all__": {"wish"}},
-}
-"""Settings that change where and how fast a run is, or what is told of it, and no result."""
-
-SHOWN: tuple[tuple[Protocol, str], ...] = (("best", "volume"), ("best", "slice"), ("last", "volume"), ("last", "slice"))
 
 
-def rows_of(name: str, preset: str, found: Sequence[Collected]) -> dict[str, list[Collected]]:
-    """For each row of a table its runs: its own or, where it has none, those of the row it is the same as."""
-    by_row: dict[tuple[str, str], list[Collected]] = {}
-    for run in found:
-        if run.key[1] == preset:
-            by_row.setdefault((run.key[0], run.row), []).append(run)
-    return {
-        row: by_row.get((name, row)) or by_row.get(tuple(told.same_as.split("/")), [])  # type: ignore[arg-type]
-        for row, told in experiment(name).rows.items()
-    }
-
-
-def presets_of(name: str, found: Sequence[Collected]) -> list[str]:
-    """The presets under which an experiment was run, in the order of the file of presets; others behind them."""
-    there = {run.key[1] for run in found if run.key[0] == name}
-    return [*(preset for preset in presets() if preset in there), *sorted(there - set(presets()))]
-
-
-def table(name: str, preset: str, found: Sequence[Collected]) -> str:
-    """The paper's table with ours beside it, in Markdown; rows that were not run are named below it."""
-    told, theirs = experiment(name), paper(name)
-    lines = [[*told.columns, "paper", *(f"{protocol} epoch, per {what}" for protocol, what in SHOWN), "runs"]]
-    by_row = rows_of(name, preset, found)
-    missing = [row for row, runs in by_row.items() if not runs]
-    for row, runs in by_row.items():
-        if row in missing and len(missing) < len(by_row):
-            continue
-        figure = theirs.get(row)
-        ours = [_mean([run.value(f"dsc_{what}", protocol) for run in runs]) for protocol, what in SHOWN]
-        lines.append([*told.rows[row].cells, "n/a" if figure is None else f"{figure:.3f}", *ours, _count(runs)])
-    notes = _notes(preset, by_row)
-    if 0 < len(missing) < len(by_row):
-        notes.append(f"Not run: {', '.join(f'`{row}`' for row in missing)}.")
-    return markdown(lines) + "\n" + "".join(f"\n{note}\n" for note in notes)
-
-
-def comparison(name: str, presets_shown: Sequence[str], found: Sequence[Collected]) -> str:
-    """Presets side by side, in Markdown: DSC per volume at the best and at the last epoch of each row.
-
-    Those under which nothing was run are left out.
-    """
-    for preset in presets_shown:
-        if preset not in presets():
-            raise BadInput(f"no preset {preset!r}; {nearest(preset, list(presets()))}")
-    told, theirs = experiment(name), paper(name)
-    by_preset = {preset: rows_of(name, preset, found) for preset in presets_shown}
-    by_preset = {preset: rows for preset, rows in by_preset.items() if any(rows.values())}
-    lines = [[*told.columns, "paper", *(f"`{preset}`" for preset in by_preset)]]
-    for row, about in told.rows.items():
-        figure = theirs.get(row)
-        ours = [_best_and_last(rows[row]) for rows in by_preset.values()]
-        lines.append([*about.cells, "n/a" if figure is None else f"{figure:.3f}", *ours])
-    on: dict[str, list[str]] = {}
-    for preset, rows in by_preset.items():
-        data = ", ".join(sorted({_data(run) for some in rows.values() for run in some}))
-        on.setdefault(data, []).append(f"`{preset}`")
-    legend = "; ".join(f"{data} for {', '.join(names)}" for data, names in on.items())
-    text = f"DSC per volume, best epoch / last epoch; empty where it was not run. Data: {legend}."
-    return "\n".join([markdown(lines), "", text, ""])
-
-
-def _best_and_last(runs: Sequence[Collected]) -> str:
-    if not runs:
-        return ""
-    both = (_mean([run.value("dsc_volume", protocol) for run in runs]) for protocol in ("best", "last"))
-    return " / ".join(both) + _short(runs)
-
-
-def _mean(values: Sequence[float]) -> str:
-    if not values:
-        return ""
-    return f"{fmean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
-
-
-def _count(runs: Sequence[Collected]) -> str:
-    return f"{len(runs)}{_short(runs)}" if runs else "not run"
-
-
-def _short(runs: Sequence[Collected]) -> str:
-    """Of runs that have not come to their end, how far they came, and how many they are unless it is all."""
-    unfinished = [run for run in runs if not run.finished]
-    came = {(run.about["epochs"], len(run.curves["epoch"])) for run in unfinished}
-    asked = {epochs: [str(far) for of, far in sorted(came) if of == epochs] for epochs, _ in sorted(came)}
-    short = [f"{' or '.join(far)} of {epochs} epochs" for epochs, far in asked.items()]
-    some = f"{len(unfinished)} had " if len(unfinished) < len(runs) else ""
-    return f" ({some}{', '.join(short)})" if short else ""
-
-
-def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
-    """What to know of the numbers: how and on what they were found, and which bounds were fitted."""
-    runs = [run for some in by_row.values() for run in some]
-    if not runs:
-        return []
-    about = presets()[preset].about if preset in presets() else ""
-    changes = sorted({change for run in runs for change in run.about.get("changes", []) if not _speed_alone(change)})
-    seeds = sorted({run.about["seed"] for run in runs})
-    data = sorted({_data(run) for run in runs})
-    parts = [
-        f"Preset `{preset}`" + (f": {about}" if about else ""),
-        *([f"changed: {', '.join(f'`{change}`' for change in changes)}"] if changes else []),
-        f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
-        f"data: {', '.join(data)}",
-        ", ".join(sorted({run.hardware for run in runs})),
-        f"commit {', '.join(sorted({(run.about.get('commit') or 'not known')[:10] for run in runs}))}",
-    ]
-    notes = ["; ".join(parts) + "."]
-    if old := [f"`{row}`" for row, some in by_row.items() if not all(_as_now(run) for run in some)]:
-        notes.append(f"Run with settings that the preset has no longer, and that are in their files: {', '.join(old)}.")
-    notes += sorted({run.about["note"] for run in runs if run.about.get("note")})
-    fitted: dict[str, str] = {}
-    for run in runs:
-        patient = ((run.about.get("settings") or {}).get("common") or {}).get("patient")
-        if patient:
-            (size,) = (phrase for phrase in run.about["known"] if phrase.startswith("size"))
-            size, _, _ = size.partition(" (aiming")  # which is a setting, not what was fitted
-            fitted.setdefault(f"Common bounds fitted on {patient}: {size}.", "")
-    return [*notes, *fitted]
-
-
-def _speed_alone(change: str) -> bool:
-    return change.partition("=")[0] in {f"training.{name}" for name in NO_RESULT["training"]}
-
-
-def _as_now(run: Collected) -> bool:
-    """Whether a run has the settings that its row and preset have today, as far as that can be told."""
-    (name, preset), told = run.key, run.about.get("settings")
-    if not told or preset not in presets() or run.row not in experiment(name).rows:
-        return True
-    try:
-        had = Settings.model_validate(told)
-    except ValidationError:
-        return False
-    now = settings_of(experiment(name), run.row, preset, None, run.about.get("changes", []))
-    one, other = (each.model_dump(exclude=NO_RESULT) for each in (had, now))
-    return one == other
-
-
-def _data(run: Collected) -> str:
-    data = run.about.get("data") or {}
-    checksum = data.get("checksums", {}).get("images.npy", "")
-    made = run.about.get("preparation") or {}
-    size = "x".join(map(str, made.get("shape", [])))
-    return f"{data.get('name', 'not known')}" + (
-        f" ({size}, {made['fit']}, images {checksum[:10]})" if checksum else ""
-    )
-
-
-def figures(name: str, preset: str, found: Sequence[Collected]) -> dict[str, Any]:
-    """What each figure of an experiment shows, by the name of its file; only those that have anything to show."""
-    panels, lines, told = curves(name, preset, found), levels(name, preset, found), experiment(name).levels
-    shown: dict[str, Any] = {}
-    if panels:
-        shown["curves"] = (panels,)
-    if ratios := sizes(name, preset, found):
-        shown["sizes"] = (ratios,)
-    if told is not None and any(not math.isnan(mean) for line in lines for mean, _ in line.ours):
-        shown["levels"] = (told.across, _places(name), lines)
-    return shown
-
-
-def draw(folder: Path, name: str, preset: str, found: Sequence[Collected]) -> list[Path]:
-    """The figures of an experiment as SVG and PNG files."""
-    ways: dict[str, Callable[..., list[Path]]] = {"curves": draw_curves, "sizes": draw_sizes, "levels": draw_levels}
-    shown = figures(name, preset, found)
-    return [file for stem, content in shown.items() for file in ways[stem](folder / stem, *content)]
-
-
-def curves(name: str, preset: str, found: Sequence[Collected]) -> list[tuple[str, list[Curve]]]:
-    """What the figure of DSC by epoch shows: by panel the curves of the rows that were run.
-
-    A panel with a single curve compares nothing, and is left out where another one does.
-    """
-    by_row, panels = rows_of(name, preset, found), []
-    for panel in experiment(name).curves:
-        some = [Curve(label, tuple(_points(run) for run in by_row[row])) for row, label in panel.rows.items()]
-        panels.append((panel.title, [curve for curve in some if curve.seeds]))
-    return [panel for panel in panels if len(panel[1]) > 1] or [panel for panel in panels if panel[1]]
-
-
-def sizes(name: str, preset: str, found: Sequence[Collected]) -> list[tuple[str, Curve, Curve]]:
-    """What the figure of sizes shows: by row the size of the mask and that of the probabilities, over the true size."""
-    by_row = rows_of(name, preset, found)
-
-    def curve(row: str, kind: str) -> Curve:
-        return Curve(kind, tuple(_points(run, f"{kind}_size_over_true") for run in by_row[row]))
-
-    rows = experiment(name).sizes
-    return [(label, curve(row, "hard"), curve(row, "soft")) for row, label in rows.items() if by_row[row]]
-
-
-def _points(run: Collected, metric: str = "dsc_volume") -> tuple[tuple[float, float], ...]:
-    return tuple(zip(run.curves["epoch"], run.curves[metric], strict=True))
-
-
-def levels(name: str, preset: str, found: Sequence[Collected]) -> list[Level]:
-    """What the figure over levels shows: DSC per volume at the best epoch, and the paper's."""
-    by_row, told, theirs = rows_of(name, preset, found), experiment(name).levels, paper(name)
-    lines = []
-    for label, rows in told.lines.items() if told is not None else ():
-        ours, figures = [], []
-        for place in _places(name):
-            values = [run.value("dsc_volume", "best") for run in by_row[rows[place]]] if place in rows else []
-            ours.append((fmean(values) if values else math.nan, stdev(values) if len(values) > 1 else math.nan))
-            figure = theirs[rows[place]] if place in rows else None
-            figures.append(math.nan if figure is None else figure)
-        lines.append(Level(label, tuple(ours), tuple(figures)))
-    return lines
-
-
-def _places(name: str) -> list[str]:
-    told = experiment(name).levels
-    return list(dict.fromkeys(place for rows in told.lines.values() for place in rows)) if told is not None else []
+def write_results(folder: Path, name: str, preset: str, found: Sequence[Collected]) -> list[Path]:
+    """Write `table.md`, `results.csv` and the figures of an experiment into a folder."""
+    with file_aside(folder / "table.md") as part:
+        part.write_text(table(name, preset, found), encoding="utf-8")
+    write_table(folder / "results.csv", [run for runs in rows_of(name, preset, found).values() for run in runs])
+    return [folder / "table.md", folder / "results.csv", *draw(folder, name, preset, found)]
 
 
 def write_timing(folder: Path) -> Path:
@@ -270,104 +46,45 @@ def write_timing(folder: Path) -> Path:
     return folder / "table.md"
 
 
-def times_table(found: Sequence[Collected]) -> str:
-    """How long each experiment took, and where."""
-    lines = [["experiment", "preset", "runs", "time", "on"]]
-    for name in NAMES:
-        for preset in presets_of(name, found):
-            runs = [run for run in found if run.key == (name, preset)]
-            if runs:
-                seconds = busy(runs)
-                hardware = ", ".join(sorted({run.hardware for run in runs}))
-                lines.append([name, preset, str(len(runs)), _duration(seconds) if seconds else "not known", hardware])
-    return markdown(lines) + "\n" if len(lines) > 1 else "Nothing was run yet.\n"
-
-
-def choice_table(name: str, presets_shown: Sequence[str], found: Sequence[Collected]) -> str:
-    """What taking the best epoch adds to the mean DSC per volume of a run's last epochs; the first seed of each row."""
-    told = experiment(name)
-    lines = [["preset", *told.columns, "best epoch", f"last {LAST} epochs", "best above their mean"]]
-    for preset in presets_shown:
-        for row, runs in rows_of(name, preset, found).items():
-            for run in runs[:1]:
-                best, last = run.value("dsc_volume", "best"), run.curves["dsc_volume"][-LAST:]
-                lines.append(
-                    [f"`{preset}`", *told.rows[row].cells, f"{best:.3f}", _mean(last), f"{best - fmean(last):+.3f}"]
-                )
-    return markdown(lines) + "\n"
-
-
-def rivals_table(name: str, presets_shown: Sequence[str], found: Sequence[Collected]) -> str:
-    """Other methods beside the direct penalty with the same bounds: mean DSC per volume at the best epoch."""
-    told = experiment(name)
-    ours = (rows_of(name, preset, found).items() for preset in presets_shown)
-    sources: list[Mapping[str, float | None]] = [
-        paper(name),
-        *({row: fmean(run.value("dsc_volume", "best") for run in runs) for row, runs in rows if runs} for rows in ours),
-    ]
-    direct = {about.cells[0]: row for row, about in told.rows.items() if about.cells[-1] == DIRECT}
-    lines = [[*told.columns, "paper", *(f"`{preset}`" for preset in presets_shown)]]
-    for row, about in told.rows.items():
-        known, method = about.cells[0], about.cells[-1]
-        if method != DIRECT and known in direct:
-            pairs = [(source.get(row), source.get(direct[known])) for source in sources]
-            shown = [
-                "" if rival is None or penalty is None else f"{rival:.3f} / {penalty:.3f} ({penalty - rival:+.3f})"
-                for rival, penalty in pairs
-            ]
-            lines.append([known, method, *shown])
-    return markdown(lines) + "\n"
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if minutes < 1:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def write_results(folder: Path, name: str, preset: str, found: Sequence[Collected]) -> list[Path]:
-    """Write `table.md`, `results.csv` and the figures of an experiment into a folder."""
-    with file_aside(folder / "table.md") as part:
-        part.write_text(table(name, preset, found), encoding="utf-8")
-    write_table(folder / "results.csv", [run for runs in rows_of(name, preset, found).values() for run in runs])
-    return [folder / "table.md", folder / "results.csv", *draw(folder, name, preset, found)]
-
-
 def rewrite(page: Path, root: Path, found: Sequence[Collected]) -> str:
     """The text of a page with everything between `<!-- results:... -->` and `<!-- end -->` as the results have it.
 
     Args:
         page: A Markdown file. Marks name an experiment, all presets of which are shown, or `experiment:preset`, or
-            `experiment:preset,preset` for presets side by side; `times`, and `choice:preset,preset` and
-            `rivals:preset,preset` of the first experiment, are tables of their own. Marks of benchmarks are
-            those of `inbounds.reports.bench.filled`.
+            `experiment:preset,preset` for presets side by side. `times` is a table of its own, and so are `choice` and
+            `rivals`, which may name presets too. Marks of benchmarks are those of `inbounds.reports.bench.filled`.
         root: The folder of results, with tables and figures in `experiment/preset`; benchmarks are in `bench`.
         found: What is in it.
     """
 
     def between(mark: re.Match[str]) -> str:
-        start, name, preset, end = mark.groups()
+        start, name, named, end = mark.groups()
+        if name not in (TIMES, *OF_THE_FIRST, *NAMES):
+            raise BadInput(f"{page}: no results {name!r}; {nearest(name, (*NAMES, TIMES, *OF_THE_FIRST))}")
+        about = NAMES[0] if name in OF_THE_FIRST else name
+        wanted = _wanted(page, about, named, found)
         if name == TIMES:
             body = times_table(found)
-        elif name == CHOICE and preset:
-            body = choice_table(NAMES[0], preset.split(","), found)
-        elif name == RIVALS and preset:
-            body = rivals_table(NAMES[0], preset.split(","), found)
-        elif name in NAMES and preset and "," in preset:
-            body = comparison(name, preset.split(","), found)
-        elif name in NAMES:
-            body = "\n".join(_shown(page, root, name, each, found) for each in _wanted(name, preset, found))
+        elif name in OF_THE_FIRST:
+            body = OF_THE_FIRST[name](about, wanted, found)
+        elif named and len(wanted) > 1:
+            body = comparison(name, wanted, found)
         else:
-            raise BadInput(f"{page}: no results {name!r}; {nearest(name, (*NAMES, TIMES))}")
+            body = "\n".join(_shown(page, root, name, preset, found) for preset in wanted)
         return f"{start}\n{body}\n{end}"
 
     text = MARKED.sub(between, page.read_text(encoding="utf-8"))
     return filled(text, read_benches(root / BENCH), paper(TIMING))
 
 
-def _wanted(name: str, preset: str | None, found: Sequence[Collected]) -> list[str]:
-    return [preset] if preset else presets_of(name, found) or [next(iter(presets()))]
+def _wanted(page: Path, name: str, named: str | None, found: Sequence[Collected]) -> list[str]:
+    """The presets that a mark names, else those under which the experiment was run."""
+    run = presets_of(name, found)
+    known = [*presets(), *run]
+    for preset in named.split(",") if named else ():
+        if preset not in known:
+            raise BadInput(f"{page}: no preset {preset!r}; {nearest(preset, known)}")
+    return named.split(",") if named else run or known[:1]
 
 
 def _shown(page: Path, root: Path, name: str, preset: str, found: Sequence[Collected]) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from inbounds.errors import BadInput
+from inbounds.experiments.experiment import experiment, presets
 from inbounds.reports.words import known
 from inbounds.runs.metrics import Measured, read
 from inbounds.runs.run import Run
@@ -194,3 +195,21 @@ def write_table(file: Path, found: Iterable[Collected]) -> None:
                     if metric != "epoch":
                         number = (*run.key, run.row, run.about["seed"], protocol, epoch, metric)
                         writer.writerow((*number, run.value(metric, protocol), *origin))
+
+
+def rows_of(name: str, preset: str, found: Sequence[Collected]) -> dict[str, list[Collected]]:
+    """For each row of a table its runs: its own or, where it has none, those of the row it is the same as."""
+    by_row: dict[tuple[str, str], list[Collected]] = {}
+    for run in found:
+        if run.key[1] == preset:
+            by_row.setdefault((run.key[0], run.row), []).append(run)
+    return {
+        row: by_row.get((name, row)) or by_row.get(tuple(told.same_as.split("/")), [])  # type: ignore[arg-type]
+        for row, told in experiment(name).rows.items()
+    }
+
+
+def presets_of(name: str, found: Sequence[Collected]) -> list[str]:
+    """The presets under which an experiment was run, in the order of the file of presets; others behind them."""
+    there = {run.key[1] for run in found if run.key[0] == name}
+    return [*(preset for preset in presets() if preset in there), *sorted(there - set(presets()))]
