@@ -84,8 +84,8 @@ def compare(paths: Sequence[Path], out: Path) -> None:
 
     from inbounds.evaluation.evaluate import predict_slices
     from inbounds.reports.cases import choose
-    from inbounds.reports.page import held_share
-    from inbounds.reports.results import read_results
+    from inbounds.reports.comparison import read_results
+    from inbounds.reports.page import satisfied_share
     from inbounds.runs.run import Run
 
     runs = [Run.open(path) for path in paths]
@@ -93,7 +93,7 @@ def compare(paths: Sequence[Path], out: Path) -> None:
     rows, table = [], Table(*COLUMNS, "what was known")
     for recipe, result in zip(RECIPES, results, strict=True):
         score = result.summaries[result.model]["dsc_volume"]["LV"]["mean"]
-        held = held_share(result, "validation")
+        held = satisfied_share(result, "validation")
         row = (recipe, f"{score:.3f}", "" if held is None else f"{held:.0%}", f"{100 * result.labelled:.3g}%")
         table.add_row(*row, ", ".join(result.known))
         rows.append(row)

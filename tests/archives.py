@@ -17,10 +17,10 @@ import pytest
 import SimpleITK as sitk  # noqa: N813
 
 from inbounds.cli import run
-from inbounds.datasets.fit import Fit
-from inbounds.datasets.prepare import Plan, prepare
-from inbounds.datasets.source import Loaded, Source
-from inbounds.datasets.store import Store
+from inbounds.sources.source import Loaded, Source
+from inbounds.store.grid import GridWindow
+from inbounds.store.prepare import Plan, prepare
+from inbounds.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -182,4 +182,4 @@ def made(
             )
         )
     shape = next(iter(truths.values())).shape[1:]
-    return prepare(sources, path, Plan("made", classes, shape, Fit.pad, "pad")).store
+    return prepare(sources, path, Plan("made", classes, shape, GridWindow.pad, "pad")).store

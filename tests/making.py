@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from inbounds.datasets.fit import Fit
-from inbounds.datasets.prepare import Plan, prepare
-from inbounds.datasets.source import Loaded, Source
-from inbounds.datasets.store import Store
 from inbounds.runs.run import Run
+from inbounds.sources.source import Loaded, Source
+from inbounds.store.grid import GridWindow
+from inbounds.store.prepare import Plan, prepare
+from inbounds.store.store import Store
 from inbounds.training.loop import Progress, Trainer
 
 CLASSES = ("background", "RV", "LV")
@@ -63,7 +63,7 @@ def make_store(
     sources: Sequence[Source] | None = None,
     *,
     shape: tuple[int, int] = (32, 32),
-    fit: Callable[[tuple[int, int], tuple[int, int]], Fit] = Fit.pad,
+    fit: Callable[[tuple[int, int], tuple[int, int]], GridWindow] = GridWindow.pad,
     classes: tuple[str, ...] = CLASSES,
     dtype: str = "uint8",
 ) -> Store:
@@ -74,7 +74,7 @@ def make_store(
 
 
 def train_here(runs: Sequence[Run], *, resume: bool, show: Callable[[Path, Progress], None]) -> dict[Path, str]:
-    """In place of `train_all`: one after the other in this process, since others take seconds each to start."""
+    """In place of `train_many`: one after the other in this process, since others take seconds each to start."""
     for run in runs:
         Trainer(run, partial(show, run.path)).fit(resume=resume)
     return {}

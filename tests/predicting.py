@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from inbounds.config import read_settings
-from inbounds.datasets.prepare import FITS, Plan, prepare
-from inbounds.datasets.store import Store
 from inbounds.runs import checkpoint
 from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
+from inbounds.store.prepare import FITS, Plan, prepare
+from inbounds.store.store import Store
 from making import CLASSES, image_of, source, truth_like
 
 NAME = "by brightness"

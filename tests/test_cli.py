@@ -11,7 +11,7 @@ import pytest
 
 import inbounds
 from archives import command, done, heart, made, refused
-from inbounds.datasets.store import Store
+from inbounds.store.store import Store
 
 COMMANDS = ["recipes", "annotate", "facts", "info", "verify", "preview", "pack", "unpack", "prepare", "reproduce"]
 COMMANDS += ["bench"]

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from archives import done
-from inbounds.datasets import hearts
-from inbounds.datasets.fit import Fit
-from inbounds.datasets.phantom import generate
-from inbounds.datasets.prepare import FITS, Plan, prepare
+from inbounds.sources import phantom as hearts
+from inbounds.sources.phantom import generate
+from inbounds.store.grid import Fit
+from inbounds.store.prepare import FITS, Plan, prepare
 from making import train_here
 
 ROOT = Path(__file__).parents[1]
@@ -106,7 +106,7 @@ def test_speed_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reproducing_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On small stores that stand in for the real ones; a row of each is enough."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("inbounds.experiments.reproduce.train_all", train_here)
+    monkeypatch.setattr("reproduction.reproduce.train_all", train_here)
     plan = Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")
     standing_in = dict.fromkeys(("spine", "spine96", "spine128"), "vertebra")
     standing_in |= dict.fromkeys(("promise12", "promise128", "promise192-drawn", "promise192"), "prostate")

@@ -50,7 +50,7 @@ def table_of(file: Path) -> list[list[str]]:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_demo_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    monkeypatch.setattr("inbounds.training.fleet.train_all", train_here)
+    monkeypatch.setattr("inbounds.training.train_many.train_many", train_here)
     demo = importlib.import_module("demo")
     out = tmp_path / "demo"
     short = ["--out", str(out), "--epochs", "1", "--patients", "4"]

@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 
 from inbounds.config import read_settings
-from inbounds.datasets import hearts
-from inbounds.datasets.annotate import simulate
-from inbounds.datasets.fit import Fit
-from inbounds.datasets.prepare import Plan, prepare
-from inbounds.datasets.store import Store
 from inbounds.runs.run import Run
+from inbounds.sources import phantom as hearts
+from inbounds.store.annotate import simulate
+from inbounds.store.grid import GridWindow
+from inbounds.store.prepare import Plan, prepare
+from inbounds.store.store import Store
 
 SMALL = [
     "network.name=monai:UNet",
@@ -24,7 +24,9 @@ SMALL = [
 
 def hearts_store(path: Path) -> Store:
     """Four patients, 48x48, with discs as weak labels."""
-    made = prepare(hearts.sources(4, side=48), path, Plan("tiny", hearts.CLASSES, (48, 48), Fit.pad, "none")).store
+    made = prepare(
+        hearts.sources(4, side=48), path, Plan("tiny", hearts.CLASSES, (48, 48), GridWindow.pad, "none")
+    ).store
     simulate(made, "disc", "disc", [1, 2, 3])
     return made
 

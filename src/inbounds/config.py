@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, nearest
 
 Numbers = float | list[float] | list[list[float]]
 
@@ -26,13 +25,13 @@ class Network(Model):
 
     name: str = "enet"
     settings: dict[str, Any] = {}
-    guided: float = Field(default=0.0, ge=0)
+    edge_filter: float = Field(default=0.0, ge=0)
     """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.1."""
-    grown: int = Field(default=0, ge=0)
+    dilate: int = Field(default=0, ge=0)
     """A pixel has the best score within so many pixels: the network finds the cores that seeds come from."""
-    prior: float = Field(default=0.0, ge=0, lt=1)
+    initial_share: float = Field(default=0.0, ge=0, lt=1)
     """The probability of each class before training, such as 0.02; as the network has it, if 0."""
-    spare: int = Field(default=0, ge=0)
+    extra_background: int = Field(default=0, ge=0)
     """More outputs, which count as background: the authors' ENet has two that no loss ever names."""
 
 
@@ -43,28 +42,28 @@ class Training(Model):
     batch: int = Field(default=1, ge=1)
     whole_scans: bool | None = None
     """A batch is one whole scan; by default where a constraint is on volumes."""
-    copies: int = Field(default=1, ge=1)
-    rate: float = Field(default=5e-4, gt=0)
+    repeats: int = Field(default=1, ge=1)
+    lr: float = Field(default=5e-4, gt=0)
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = Field(default=0.0, ge=0)
     schedule: Literal["plateau", "cosine"] = "plateau"
     """`plateau`: times `factor` after `patience` epochs without progress. `cosine`: down to 0 at the last epoch."""
     patience: int = Field(default=20, ge=1)
     factor: float = Field(default=0.5, gt=0, le=1)
-    average: float = Field(default=0.0, ge=0, lt=1)
+    ema: float = Field(default=0.0, ge=0, lt=1)
     """Judge and keep a running mean of the weights; the share of the old mean that stays at each step, such as 0.99."""
     precision: Literal["32", "bf16-mixed"] = "32"
     device: str = "auto"
     threads: int | None = Field(default=None, ge=1)
     """On a CPU; all cores if not given. Results are the same bit for bit for the same number of threads."""
-    resident: bool | None = None
+    data_on_device: bool | None = None
     """Whether all slices lie on the device; if not given, where they take at most half of its memory."""
-    capture: bool = True
-    """On a GPU, replay each step as a CUDA graph (needs resident data)."""
+    cuda_graphs: bool = True
+    """On a GPU, replay each step as a CUDA graph (needs `data_on_device`)."""
     compile: Literal["nothing", "network", "all"] | None = None
     """`all` is the network and the loss. By default so where the run is long enough to repay the minute it takes."""
-    light: bool = False
-    """Leave the optimiser, as large as two networks, out of checkpoints: resumed, a run is not the same bit for bit."""
+    save_optimizer: bool = True
+    """Without it, as large as two networks, checkpoints are small, and a resumed run is not the same bit for bit."""
 
 
 class CommonRange(Model):
@@ -82,7 +81,7 @@ class CommonRange(Model):
 
 
 class Augmentation(Model):
-    """What `inbounds.datasets.augment.Augment` takes."""
+    """What `inbounds.batches.augment.Augment` takes."""
 
     flip: bool | Literal["rows", "columns"] = False
     quarter: bool = False
@@ -100,16 +99,16 @@ class Hybrid(Model):
     only_full: bool = False
     repeat: int = Field(default=1, ge=1)
     """How often an epoch goes through the fully labelled scans while it goes through the others once."""
-    weak: float = Field(default=1.0, gt=0)
+    weak_label_weight: float = Field(default=1.0, gt=0)
     """How much the labels of the other scans count in the loss, where those of the fully labelled ones count as 1."""
 
     @model_validator(mode="after")
     def _of_some(self) -> Hybrid:
         if self.repeat > 1 and not self.full_scans:
             raise ValueError("repeat is of fully labelled scans, and full_scans is 0")
-        if self.weak != 1 and (self.only_full or not self.full_scans):
+        if self.weak_label_weight != 1 and (self.only_full or not self.full_scans):
             left = "the others are left out" if self.only_full else "full_scans is 0"
-            raise ValueError(f"weak is of scans beside fully labelled ones, and {left}")
+            raise ValueError(f"weak_label_weight is of scans beside fully labelled ones, and {left}")
         return self
 
 
@@ -118,7 +117,7 @@ class ProposalSettings(Model):
 
     method: Literal["ascent", "exact"] | None = None
     early_stop: Literal["off", "authors", "corrected"] | None = None
-    rate: float | None = Field(default=None, gt=0)
+    step_size: float | None = Field(default=None, gt=0)
     iterations: int | None = Field(default=None, ge=1)
     harden: bool | None = None
 
@@ -148,12 +147,12 @@ class ConstraintSettings(Model):
     weight: float = 0.01
     scope: Literal["image", "volume"] = "image"
     name: str = ""
-    margin: float = Field(default=0.0, ge=0, lt=1)
+    tighten: float = Field(default=0.0, ge=0, lt=1)
     """The loss asks for bounds drawn in by this share of themselves."""
     wish: bool = False
     """Part of the loss, but not among the bounds that are said to hold or not."""
     fades: bool = False
-    """The weight falls as the rate of training does."""
+    """The weight falls as the learning rate does."""
 
 
 class Settings(Model):
@@ -164,7 +163,7 @@ class Settings(Model):
     relative: float | None = None
     absolute: float | None = None
     centroid_weight: float | None = None
-    margin: float = Field(default=0.0, ge=0, lt=1)
+    tighten: float = Field(default=0.0, ge=0, lt=1)
     """The loss asks the recipe's sizes to stay within bounds drawn in by this share, such as 0.1."""
     common: CommonRange = CommonRange()
     network: Network = Network()
@@ -224,10 +223,7 @@ def _explain(error: ValidationError) -> str:
     path = [str(part) for part in first["loc"]]
     key = ".".join(path)
     if first["type"] == "extra_forbidden":
-        known = _keys(Settings)
-        near = get_close_matches(key, known, n=3, cutoff=0.4) or get_close_matches(path[-1], known, n=3, cutoff=0.3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known are: {', '.join(known)}"
-        return f"unknown setting {key!r}; {hint}"
+        return f"unknown setting {key!r}; {nearest(key, _keys(Settings), cutoff=0.4)}"
     return f"{key or 'settings'} is {first.get('input')!r}: {first['msg'].removeprefix('Value error, ')}"
 
 

@@ -66,9 +66,9 @@ def test_checked_refuses_numbers_with_their_index(label, facts, message) -> None
 
 @pytest.mark.parametrize("wrong", [-0.1, torch.inf, torch.nan])
 def test_checked_refuses_what_an_image_cannot_count(wrong) -> None:
-    Annotation(LABEL, counts=torch.tensor([1.0, 0.0])).checked(3)
+    Annotation(LABEL, label_weight=torch.tensor([1.0, 0.0])).checked(3)
     with pytest.raises(ValueError, match=f"image 1 counts {wrong}"):
-        Annotation(LABEL, counts=torch.tensor([1.0, wrong])).checked(3)
+        Annotation(LABEL, label_weight=torch.tensor([1.0, wrong])).checked(3)
 
 
 @pytest.mark.parametrize("wrong", [2, -1])

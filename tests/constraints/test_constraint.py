@@ -76,11 +76,11 @@ def known_large() -> Annotation:
 
 def test_a_margin_moves_what_the_loss_asks_for_and_not_what_holds() -> None:
     """8 pixels, of which 7.5 to 9 are allowed and, with a tenth off but nothing beyond the middle, 8.25 asked for."""
-    plain, aimed = (Constraint(size, Fixed(7.5, 9), weight=16.0, margin=margin) for margin in (0.0, 0.1))
+    plain, aimed = (Constraint(size, Fixed(7.5, 9), weight=16.0, tighten=margin) for margin in (0.0, 0.1))
     assert plain(HALF).item() == 0
     assert aimed(HALF).item() == pytest.approx(0.25**2)
     assert aimed.violation(HALF).item() == plain.violation(HALF).item() == -0.5
-    assert bool(aimed.held(HALF)[0])
+    assert bool(aimed.satisfied(HALF)[0])
     assert aimed.interval(HALF).lower.item() == 7.5
     asked = aimed.interval(HALF, aimed=True)
     assert (asked.lower.item(), asked.upper.item()) == pytest.approx((8.25, 8.25))

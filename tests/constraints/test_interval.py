@@ -60,7 +60,7 @@ def test_equality_holds_across_precisions() -> None:
     ],
 )
 def test_bounds_drawn_in(lower, upper, margin, expected) -> None:
-    aim = Interval(lower, upper).within(margin)
+    aim = Interval(lower, upper).tightened(margin)
     assert (aim.lower.item(), aim.upper.item()) == pytest.approx(expected)
 
 

@@ -14,11 +14,11 @@ import SimpleITK as sitk  # noqa: N813
 from PIL import Image
 
 from archives import command, done, full_disk, nifti, noise, refused, snapshot
-from inbounds.datasets.scan import header, read_labels
 from inbounds.errors import BadInput
 from inbounds.inference import Predictor, predict_files
 from inbounds.inference.files import find, mask_path
 from inbounds.networks.build import networks
+from inbounds.scans.scan import header, read_labels
 from predicting import NAME, by_brightness, made_run, scan_of, scene
 
 WANTED = scene()

@@ -11,16 +11,16 @@ import pytest
 import torch
 
 from archives import nifti, noise
+from inbounds.batches.samples import as_float
 from inbounds.config import read_settings
-from inbounds.datasets.batches import as_float
-from inbounds.datasets.prepare import FITS, Plan, prepare
-from inbounds.datasets.source import from_files
 from inbounds.errors import BadInput
 from inbounds.evaluation.validate import predict
 from inbounds.inference import Predictor
 from inbounds.networks.build import networks
 from inbounds.runs.model import build_network, load_network
 from inbounds.runs.run import Run
+from inbounds.sources.source import from_files
+from inbounds.store.prepare import FITS, Plan, prepare
 from predicting import NAME, by_brightness, keep, made_run, scan_of, scene
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")

@@ -34,7 +34,7 @@ def test_an_image_that_counts_less_adds_less(mean) -> None:
     logits, label = random(3, 2, 4, 5), partial_label(3, 2, (4, 5))
     logits.requires_grad_()
     counts = torch.tensor([1.0, 0.1, 1.0])
-    whole, half = (cross_entropy(logits.log_softmax(1), label, mean=mean, counts=c) for c in (None, counts))
+    whole, half = (cross_entropy(logits.log_softmax(1), label, mean=mean, label_weight=c) for c in (None, counts))
     alone = label.clone()
     alone[0] = UNLABELLED
     share = 0.5 if mean == "images" else (label[1] != UNLABELLED).sum() / (label != UNLABELLED).sum()

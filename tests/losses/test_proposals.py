@@ -257,7 +257,7 @@ def by_hand(log_probs: torch.Tensor, lower: float, upper: float, ascent: Ascent)
 @pytest.mark.parametrize("early_stop", ["off", "authors", "corrected"])
 @pytest.mark.parametrize(("lower", "upper"), [(0, 40), (200, 220), (120, 130), (1, 256), (-1, 0)])
 def test_the_ascent_step_by_step(early_stop, lower, upper) -> None:
-    ascent = Ascent(rate=2e-3, iterations=60, early_stop=early_stop)
+    ascent = Ascent(step_size=2e-3, iterations=60, early_stop=early_stop)
     log_probs = prediction(1, 2, 16, 16, spread=1.0)
     beta, _ = by_hand(log_probs, lower, upper, ascent)
     made = ascent(log_probs, unlabelled(1, 16, 16), interval([[lower]], [[upper]]), [1])
@@ -301,7 +301,7 @@ def test_no_gradient_passes() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Ascent(rate=0), "rate of the ascent must be positive"),
+        (lambda: Ascent(step_size=0), "rate of the ascent must be positive"),
         (lambda: Ascent(iterations=0), "at least one iteration"),
         (lambda: Ascent(early_stop="on"), "early_stop must be"),
         (lambda: Proposals(Constraint(size, Fixed(1, 2)), sides="lower"), "sides must be"),
@@ -319,7 +319,7 @@ def test_proposals_aim_within_the_margin() -> None:
     log_probs = prediction(1, 2, 4, 4, spread=0.1) + torch.tensor([0.0, 3.0])[None, :, None, None]
     found = {}
     for margin in (0.0, 0.1):
-        at_most = Constraint(size, Fixed(None, 10), weight=0.0, margin=margin)
+        at_most = Constraint(size, Fixed(None, 10), weight=0.0, tighten=margin)
         soft = Proposals(at_most, harden=False)(log_probs.log_softmax(1), Annotation(unlabelled(1, 4, 4)))
         found[margin] = soft[0, 1].sum().item()
     assert found == pytest.approx({0.0: 10, 0.1: 9}, abs=1e-2)

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from inbounds.config import Network
 from inbounds.errors import BadInput
-from inbounds.networks import AnySize, ENet, Grown, Merged, Prior, build, networks
+from inbounds.networks import AnySize, Dilate, ENet, ExtraBackground, InitialShare, build, networks
 from inbounds.runs.network import network_of
 
 # Small enough for a laptop; what is tested does not depend on the width.
@@ -270,7 +270,7 @@ def test_the_dictionary_holds_plain_builders() -> None:
 def test_spare_outputs_are_background() -> None:
     network = build("unet", 1, 4, width=2, levels=2)
     image = torch.rand(2, 1, 8, 8)
-    found = Merged(network.eval(), 2)(image).softmax(dim=1)
+    found = ExtraBackground(network.eval(), 2)(image).softmax(dim=1)
     every = network(image).softmax(dim=1)
     assert found.shape == (2, 2, 8, 8)
     torch.testing.assert_close(found[:, 1], every[:, 3])
@@ -280,13 +280,13 @@ def test_spare_outputs_are_background() -> None:
 def test_a_prior_makes_classes_rare() -> None:
     """Equal scores give each class its share, and what is learnt counts as without it."""
     image = torch.rand(2, 1, 8, 8)
-    even = Prior(nn.Conv2d(1, 3, 1), 0.05, 3)
+    even = InitialShare(nn.Conv2d(1, 3, 1), 0.05, 3)
     for weight in even.parameters():
         nn.init.zeros_(weight)
     found = even(image).softmax(dim=1)
     torch.testing.assert_close(found[:, 1:], torch.full((2, 2, 8, 8), 0.05))
     network = build("unet", 1, 2, width=2, levels=2).eval()
-    plain, rare = network(image), Prior(network, 0.02, 2)(image)
+    plain, rare = network(image), InitialShare(network, 0.02, 2)(image)
     odds = torch.tensor(0.02 / 0.98).log().expand(2, 8, 8)
     torch.testing.assert_close((rare[:, 1] - rare[:, 0]) - (plain[:, 1] - plain[:, 0]), odds)
 
@@ -294,9 +294,9 @@ def test_a_prior_makes_classes_rare() -> None:
 @pytest.mark.parametrize(("share", "classes"), [(0.5, 3), (-0.1, 2), (0.0, 2)])
 def test_a_prior_is_a_share(share: float, classes: int) -> None:
     with pytest.raises(ValueError, match=f"cannot have a share of {share} each"):
-        Prior(nn.Identity(), share, classes)
+        InitialShare(nn.Identity(), share, classes)
     if share > 0:
-        with pytest.raises(BadInput, match=f"network.prior={share}: 2 classes"):
+        with pytest.raises(BadInput, match=f"network.initial_share={share}: 2 classes"):
             network_of(Network(prior=share), 1, classes)
 
 
@@ -307,7 +307,7 @@ def test_regions_grow_by_so_many_pixels(space: tuple[int, ...]) -> None:
     scores = torch.randn(2, 3, *space, generator=generator) - torch.tensor([0.0, 2.0, 2.0]).reshape(
         3, *[1] * len(space)
     )
-    grown = Grown(nn.Identity(), 1)(scores)
+    grown = Dilate(nn.Identity(), 1)(scores)
     assert grown.shape == scores.shape
     near = scipy.ndimage.generate_binary_structure(len(space), len(space))
     for before, after in zip(scores, grown, strict=True):
@@ -318,5 +318,5 @@ def test_regions_grow_by_so_many_pixels(space: tuple[int, ...]) -> None:
 
 def test_growing_needs_a_reach() -> None:
     with pytest.raises(ValueError, match="grow by 1 pixel or more, not by 0"):
-        Grown(nn.Identity(), 0)
-    assert isinstance(network_of(Network(grown=2, guided=0.1), 1, 2), Grown)
+        Dilate(nn.Identity(), 0)
+    assert isinstance(network_of(Network(grown=2, guided=0.1), 1, 2), Dilate)

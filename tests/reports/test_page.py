@@ -18,20 +18,20 @@ from PIL import Image
 
 from archives import done, refused
 from inbounds.config import read_settings
-from inbounds.datasets import hearts
-from inbounds.datasets.annotate import simulate
-from inbounds.datasets.fit import Fit
-from inbounds.datasets.prepare import Plan, prepare
-from inbounds.datasets.store import Store
 from inbounds.evaluation.evaluate import predict_slices
 from inbounds.evaluation.table import read_rows
 from inbounds.reports.cases import choose
+from inbounds.reports.comparison import Result, read_results, unmeasured
 from inbounds.reports.curves import Line, box, epochs, path, ratio_chart, share_chart, shorten, spread
-from inbounds.reports.page import held_share, render
+from inbounds.reports.page import render, satisfied_share
 from inbounds.reports.pictures import grey, outline, png, window
-from inbounds.reports.results import Result, read_results, unmeasured
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.run import Run
+from inbounds.sources import phantom as hearts
+from inbounds.store.annotate import simulate
+from inbounds.store.grid import GridWindow
+from inbounds.store.prepare import Plan, prepare
+from inbounds.store.store import Store
 from inbounds.training.loop import Trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -41,7 +41,7 @@ SMALL = [
     "network.settings={spatial_dims=2,channels=[4,8],strides=[2]}",
     "training.batch=8",
     "training.device=cpu",
-    "training.rate=0.01",
+    "training.lr=0.01",
 ]
 NAMES = ("full", "tags", "common-bounds-with-a-name-that-is-rather-long", "begun")
 NONE = "\N{EN DASH}"
@@ -101,7 +101,7 @@ class Page(HTMLParser):
 
 
 def made(path: Path, patients: int = 8, side: int = 48) -> Store:
-    plan = Plan("tiny", hearts.CLASSES, (side, side), Fit.pad, "none")
+    plan = Plan("tiny", hearts.CLASSES, (side, side), GridWindow.pad, "none")
     store = prepare(hearts.sources(patients, side=side), path, plan).store
     simulate(store, "disc", "disc", [1, 2, 3], background=True)
     return store
@@ -180,7 +180,7 @@ def test_the_table_of_runs(page: Page, runs: list[Run]) -> None:
         assert [cell.split()[0] for cell in row[4:8]] == [f"{entry[first]['mean']:.3f}" for entry in wanted]
         distance = best["hd95_mm"][first]["mean"]
         assert row[8].split()[0].startswith(NONE if distance is None else f"{distance:.1f}")
-        held = best.get("held_hard_size", {}).get("", {}).get("mean")
+        held = best.get("satisfied_hard_size", {}).get("", {}).get("mean")
         assert row[9] == ("no bounds" if held is None else f"{100 * held:.0f} %")
         assert row[10] == f"3 of 3best: {kept_epochs(run.checkpoint)['best']}"
         assert row[11] == "0"
@@ -321,8 +321,8 @@ def test_without_truth_there_is_no_dsc_but_bounds_and_pictures(runs: list[Run], 
     row = next(row for row in page.rows if row and row[0].startswith("run"))
     assert row[3:8] == [NONE] * 5
     (result,) = read_results([run], "validation")
-    held = next(m.value for m in result.curves if m.metric == "held" and m.epoch == result.kept["constraints"])
-    assert held_share(result, "validation") == held
+    held = next(m.value for m in result.curves if m.metric == "satisfied" and m.epoch == result.kept["constraints"])
+    assert satisfied_share(result, "validation") == held
     assert row[8] == f"{100 * held:.0f} %"
 
 

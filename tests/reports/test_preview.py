@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from archives import done, heart, made, refused
-from inbounds.datasets.store import Store
 from inbounds.reports.preview import PALETTE, preview
+from inbounds.store.store import Store
 
 
 @pytest.fixture(scope="module")

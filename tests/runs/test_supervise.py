@@ -7,9 +7,9 @@ import torch
 
 from inbounds import Ascent, Exact, Supervision
 from inbounds.config import read_settings
-from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
 from inbounds.runs.supervise import supervision_of
+from inbounds.store.store import Store
 from training_runs import hearts_store
 
 
@@ -28,7 +28,7 @@ def made(store: Store, recipe: str, *changes: str) -> Supervision:
         ("proposals_common", [], Ascent(), True),
         ("proposals_common", ["proposals.method=exact"], Exact(), True),
         ("proposals_tags", ["proposals.early_stop=off", "proposals.harden=false"], Ascent(early_stop="off"), False),
-        ("proposals_individual", ["proposals.rate=1e-4", "proposals.iterations=9"], Ascent(1e-4, 9), True),
+        ("proposals_individual", ["proposals.step_size=1e-4", "proposals.iterations=9"], Ascent(1e-4, 9), True),
         ("proposals_volume", ["proposals.harden=false"], Exact(), False),
         ("proposals_volume", ["proposals.method=ascent"], Ascent(), True),
     ],
@@ -40,12 +40,12 @@ def test_proposals(store: Store, recipe: str, changes: list[str], project: objec
 
 @pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume", "proposals_individual", "centroid"])
 def test_a_margin_is_on_sizes_alone_and_on_proposals_too(store: Store, recipe: str) -> None:
-    supervision = made(store, recipe, "margin=0.1")
-    margins = {constraint.name: constraint.margin for constraint in supervision.constraints}
+    supervision = made(store, recipe, "tighten=0.1")
+    margins = {constraint.name: constraint.tighten for constraint in supervision.constraints}
     assert margins == {"size": 0.0 if recipe == "tags" else 0.1} | ({"centroid": 0.0} if recipe == "centroid" else {})
     if recipe.startswith("proposals"):
-        assert supervision.proposals.constraint.margin == 0.1
-    assert made(store, "full", "margin=0.1") == made(store, "full")
+        assert supervision.proposals.constraint.tighten == 0.1
+    assert made(store, "full", "tighten=0.1") == made(store, "full")
 
 
 def test_a_border_may_be_framed_by_a_setting(store: Store) -> None:
@@ -77,7 +77,7 @@ def test_further_constraints_stand_beside_proposals(store: Store, tmp_path: Path
     ("recipe", "change", "message"),
     [
         ("tags", "proposals.method=exact", "'tags' makes no proposals: leave proposals.method out"),
-        ("proposals_volume", "proposals.rate=1", "proposals.rate belongs to the ascent"),
+        ("proposals_volume", "proposals.step_size=1", "proposals.step_size belongs to the ascent"),
         ("proposals_common", "weight=1", "has no 'weight'"),
     ],
 )
@@ -86,7 +86,7 @@ def test_refuses(store: Store, recipe: str, change: str, message: str) -> None:
         made(store, recipe, change)
 
 
-@pytest.mark.parametrize("change", ["proposals.method=newton", "proposals.iterations=0", "proposals.rate=0"])
+@pytest.mark.parametrize("change", ["proposals.method=newton", "proposals.iterations=0", "proposals.step_size=0"])
 def test_refuses_settings(change: str) -> None:
     with pytest.raises(BadInput, match="proposals"):
         read_settings("proposals_common", None, [change])

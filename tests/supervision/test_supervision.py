@@ -127,7 +127,9 @@ def test_another_label_loss() -> None:
 def test_labels_that_count_less_leave_constraints_alone() -> None:
     logits, image, annotation = batch(2, PLANE)
     supervise = Supervision(constraints=[Constraint(size, Fixed(0, 1), weight=1.0)])
-    alike, less = (supervise(logits, image, replace(annotation, counts=c)).named for c in (None, torch.full((4,), 0.1)))
+    alike, less = (
+        supervise(logits, image, replace(annotation, label_weight=c)).named for c in (None, torch.full((4,), 0.1))
+    )
     torch.testing.assert_close(less["labels"], 0.1 * alike["labels"])
     assert alike["labels"] > 0
     assert less["size"] == alike["size"] > 0

@@ -16,11 +16,11 @@ from safetensors.torch import load_file
 
 from archives import full_disk
 from inbounds.config import read_settings
-from inbounds.datasets.store import Store
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate
 from inbounds.runs.metrics import read
 from inbounds.runs.run import Run
+from inbounds.store.store import Store
 from inbounds.supervision import recipes
 from inbounds.training.loop import NotFinite, Progress, Trainer
 from training_runs import SMALL, blind, hearts_store, kept, start
@@ -52,7 +52,7 @@ def test_every_recipe_trains(tmp_path: Path, store: Store, recipe: str) -> None:
     constrained = bool(recipes[recipe]().constraints)
     metrics = {(row.split, row.metric) for row in rows}
     assert {("train", "loss_labels"), ("validation", "dsc_slice"), ("validation", "dsc_volume")} <= metrics
-    assert (("validation", "held_hard") in metrics) == constrained
+    assert (("validation", "satisfied_hard") in metrics) == constrained
     assert (run.checkpoint / "constraints.safetensors").exists() == constrained
 
 
@@ -96,8 +96,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path,
     "more",
     [
         ["training.patience=1"],
-        ["training.schedule=cosine", "training.average=0.9"],
-        ["training.resident=false"],
+        ["training.schedule=cosine", "training.ema=0.9"],
+        ["training.data_on_device=false"],
         ["training.schedule=cosine", f"constraints=[{{{BORDER}, wish=true, fades=true}}]"],
     ],
     ids=["plateau", "averaged", "streamed", "fading"],
@@ -128,7 +128,9 @@ def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store, 
 def test_streamed_data_train_as_resident_ones(tmp_path: Path, store: Store) -> None:
     """With the same random numbers: the seed is the run's own."""
     told = ["training.epochs=2", "augment.rotate=20"]
-    runs = [start(tmp_path / on, store, "tags", f"training.resident={on}", *told, seed=7) for on in ("true", "false")]
+    runs = [
+        start(tmp_path / on, store, "tags", f"training.data_on_device={on}", *told, seed=7) for on in ("true", "false")
+    ]
     for run in runs:
         Trainer(run).fit()
     assert kept(runs[0]) == kept(runs[1])
@@ -143,7 +145,7 @@ def test_data_stay_on_the_disk_where_they_do_not_fit(
     for name, memory, *more in (
         ("fits", 2 * needed),
         ("does not", 2 * needed - 1),
-        ("asked for", 0, "training.resident=true"),
+        ("asked for", 0, "training.data_on_device=true"),
     ):
         monkeypatch.setattr("inbounds.training.data._memory", lambda _, memory=memory: memory)
         found[name] = Trainer(start(tmp_path / name, store, "tags", *more)).samples.rows is None
@@ -153,7 +155,7 @@ def test_data_stay_on_the_disk_where_they_do_not_fit(
 def test_a_running_mean_of_the_weights_is_judged_and_kept(tmp_path: Path, store: Store) -> None:
     """It starts with the weights after the first epoch; `last` is the mean, and the weights themselves are kept too."""
     stays = 0.9
-    run = start(tmp_path / "run", store, "tags", "training.epochs=2", f"training.average={stays}")
+    run = start(tmp_path / "run", store, "tags", "training.epochs=2", f"training.ema={stays}")
     trainer = Trainer(run)
     made = trainer.step._step
     steps: list[dict[str, torch.Tensor]] = []
@@ -191,14 +193,14 @@ def test_a_wish_is_in_the_loss_and_not_among_the_bounds(tmp_path: Path, store: S
         found[wish] = {(row.split, row.metric, row.klass): row.value for row in read(run.path / "metrics.csv")}
     counted, left_out = found["false"], found["true"]
     assert left_out["train", "loss_border", ""] == counted["train", "loss_border", ""] > 0
-    assert set(counted) - set(left_out) == {("validation", f"held_{kind}", "border") for kind in ("soft", "hard")}
-    assert left_out["validation", "held", ""] == left_out["validation", "held_hard", "size"]
+    assert set(counted) - set(left_out) == {("validation", f"satisfied_{kind}", "border") for kind in ("soft", "hard")}
+    assert left_out["validation", "satisfied", ""] == left_out["validation", "satisfied_hard", "size"]
     assert counted["validation", "violations", ""] > left_out["validation", "violations", ""]
 
 
 def test_what_fades_costs_less_from_epoch_to_epoch(tmp_path: Path, store: Store) -> None:
     """A rate that is too low to learn from: what is left is the weight."""
-    told = ["training.schedule=cosine", "training.epochs=2", "training.rate=1e-12", "training.batch=500"]
+    told = ["training.schedule=cosine", "training.epochs=2", "training.lr=1e-12", "training.batch=500"]
     losses = {}
     for fades in ("true", "false"):
         run = start(tmp_path / fades, store, "tags", f"constraints=[{{{BORDER}, fades={fades}}}]", *told)
@@ -317,7 +319,7 @@ def test_without_truth_constraints_choose(tmp_path: Path, store: Store) -> None:
 
 
 def test_evaluate_measures_what_the_run_measured(tmp_path: Path, store: Store) -> None:
-    run = start(tmp_path / "run", store, "full", "training.epochs=4", "training.rate=0.01")
+    run = start(tmp_path / "run", store, "full", "training.epochs=4", "training.lr=0.01")
     Trainer(run).fit()
     for model in ("last", "best"):
         found = evaluate(run, model=model, surfaces=False)

@@ -15,12 +15,12 @@ from safetensors.torch import load_file
 
 from archives import done
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.datasets.batches import load, truth_of
-from inbounds.datasets.store import Store
+from inbounds.batches.samples import load, truth_of
 from inbounds.evaluation.validate import Found
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.metrics import Measured, read
 from inbounds.runs.run import Run
+from inbounds.store.store import Store
 from inbounds.training.loop import Progress, Trainer
 from training_runs import SMALL, hearts_store, start
 
@@ -52,7 +52,7 @@ def rates(trainer: Trainer, **found: list[float]) -> list[float]:
 
 
 def waiting(path: Path, store: Store, patience: int, factor: float = 0.5) -> Trainer:
-    told = [f"training.rate={RATE}", f"training.patience={patience}", f"training.factor={factor}"]
+    told = [f"training.lr={RATE}", f"training.patience={patience}", f"training.factor={factor}"]
     return Trainer(start(path, store, "tags", "training.schedule=plateau", *told))
 
 
@@ -68,7 +68,7 @@ def test_progress_on_a_plateau_starts_the_count_again(tmp_path: Path, store: Sto
 
 
 def test_cosine_ends_at_nothing_whatever_validation_finds(tmp_path: Path, store: Store) -> None:
-    told = ["training.schedule=cosine", "training.epochs=50", "training.patience=1", f"training.rate={RATE}"]
+    told = ["training.schedule=cosine", "training.epochs=50", "training.patience=1", f"training.lr={RATE}"]
     trainer = Trainer(start(tmp_path / "run", store, "tags", *told))
     found = [1.0, *rates(trainer, dsc_slice=[0.5] + [0.4] * 49)]
     assert all(later < earlier for earlier, later in pairwise(found))
@@ -92,7 +92,7 @@ def test_the_weight_of_what_fades_falls_with_the_rate(
     tmp_path: Path, store: Store, schedule: str, expected: list[float]
 ) -> None:
     """The weights of others stay."""
-    told = [f"training.schedule={schedule}", "training.epochs=4", "training.patience=2", f"training.rate={RATE}"]
+    told = [f"training.schedule={schedule}", "training.epochs=4", "training.patience=2", f"training.lr={RATE}"]
     trainer = Trainer(start(tmp_path / "run", store, "tags", *told, FADING))
     _, fading, other = trainer.supervision.constraints
     found = [float(fading.weight) / 8]
@@ -134,7 +134,7 @@ def test_best_goes_by_slices_and_constraints_by_violations(tmp_path: Path, store
     found = {
         ("dsc_slice", ""): [0.2, 0.6, 0.4, 0.5],
         ("dsc_volume", ""): [0.9, 0.3, 0.5, 0.7],
-        ("held", ""): [0.1, 0.9, 0.2, 0.3],
+        ("satisfied", ""): [0.1, 0.9, 0.2, 0.3],
         ("violations", ""): [5.0, 9.0, 3.0, 8.0],
         ("dsc_slice", "LV"): [0.1, 0.2, 0.3, 0.9],
     }
@@ -255,7 +255,7 @@ def test_progress_is_told_about_once_a_second(
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr("inbounds.training.loop.time", SimpleNamespace(monotonic=lambda: clock.now))
     shown: list[tuple[float, Progress]] = []
-    run = start(tmp_path / "run", store, "tags", "training.epochs=1", "training.batch=1", "training.copies=2")
+    run = start(tmp_path / "run", store, "tags", "training.epochs=1", "training.batch=1", "training.repeats=2")
     trainer = Trainer(run, lambda progress: shown.append((clock.now, progress)))
     made = trainer.step._step
 

@@ -29,7 +29,7 @@ class Annotation:
             may lie outside the image, as after a shift: lower bounds are then open, and all bounds on averages.
         scan_facts: The same of whole scans, `(S, K, M)`.
         scans: Which images are slices of the same scan. `None` when every image is a scan of its own.
-        counts: How much the labels of each image count in the loss. `None` when all count alike, as 1.
+        label_weight: How much the labels of each image count in the loss. `None` when all count alike, as 1.
 
     Example:
         >>> label = torch.full((2, 4, 4), UNLABELLED)
@@ -42,7 +42,7 @@ class Annotation:
     facts: Mapping[str, Float[Tensor, "B K _"]] = field(default_factory=dict)
     scan_facts: Mapping[str, Float[Tensor, "S K _"]] = field(default_factory=dict)
     scans: Scans | None = None
-    counts: Float[Tensor, " B"] | None = None
+    label_weight: Float[Tensor, " B"] | None = None
 
     def __post_init__(self) -> None:
         if self.label.is_floating_point() or self.label.is_complex() or self.label.dtype == torch.bool:
@@ -51,8 +51,10 @@ class Annotation:
             raise ValueError(f"a label map must be (B, *space), but its shape is {tuple(self.label.shape)}")
         if self.scans is not None and self.scans.index.shape[0] != self.batch:
             raise ValueError(f"the scan index names {self.scans.index.shape[0]} slices, the batch holds {self.batch}")
-        if self.counts is not None and self.counts.shape != (self.batch,):
-            raise ValueError(f"counts must be ({self.batch},), one for each image, not {tuple(self.counts.shape)}")
+        if self.label_weight is not None and self.label_weight.shape != (self.batch,):
+            raise ValueError(
+                f"label_weight must be ({self.batch},), one for each image, not {tuple(self.label_weight.shape)}"
+            )
         scans = self.batch if self.scans is None else self.scans.count
         for rows, facts, what in ((self.batch, self.facts, "images"), (scans, self.scan_facts, "scans")):
             for name, fact in facts.items():
@@ -93,11 +95,12 @@ class Annotation:
                     at = tuple(bad.nonzero()[0].tolist())
                     wanted = "0, 1 or NaN" if name == "present" else "finite, or NaN for unknown"
                     raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}: it must be {wanted}")
-        if self.counts is not None:
-            bad = ~(self.counts.isfinite() & (self.counts >= 0))
+        if self.label_weight is not None:
+            bad = ~(self.label_weight.isfinite() & (self.label_weight >= 0))
             if bool(bad.any()):
                 image = int(bad.nonzero()[0])
-                raise ValueError(f"image {image} counts {float(self.counts[image])}: it must be 0 or more, and finite")
+                weight = float(self.label_weight[image])
+                raise ValueError(f"label_weight is {weight} for image {image}: it must be 0 or more, and finite")
         if self.scans is not None:
             outside = (self.scans.index < 0) | (self.scans.index >= self.scans.count)
             if bool(outside.any()):
@@ -116,5 +119,5 @@ class Annotation:
             facts={name: fact.to(device) for name, fact in self.facts.items()},
             scan_facts={name: fact.to(device) for name, fact in self.scan_facts.items()},
             scans=self.scans and self.scans.to(device),
-            counts=None if self.counts is None else self.counts.to(device),
+            label_weight=None if self.label_weight is None else self.label_weight.to(device),
         )

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import inbounds
-from inbounds.cli import bench, data, prepare, reproduce, runs
+from inbounds.cli import data, prepare, runs
 from inbounds.errors import BadInput
 
 app = typer.Typer(
@@ -25,27 +25,28 @@ for _command in (
     data.info,
     data.verify,
     data.preview,
-    data.pack,
-    data.unpack,
     runs.recipes,
     runs.train,
     runs.evaluate,
     runs.predict,
     runs.report,
     runs.export,
-    reproduce.reproduce,
-    bench.bench,
 ):
     app.command()(_command)
 
 
 def run() -> None:
-    """The program: what a user got wrong is told in one line, with exit code 2."""
+    """The program `inbounds`."""
+    run_program(app, "inbounds")
+
+
+def run_program(program: typer.Typer, name: str) -> None:
+    """A program on the command line: what a user got wrong is said in one line, with exit code 2."""
     # What libraries have to say to those who call them helps nobody at a terminal.
     for kind in (FutureWarning, DeprecationWarning):
         warnings.filterwarnings("ignore", category=kind, module=r"(monai|torch)\b")
     try:
-        app(prog_name="inbounds")
+        program(prog_name=name)
     except BadInput as error:
         typer.secho(f"Error: {error}", fg="red", err=True)
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""Commands on a store: weak labels, facts, looking, packing."""
+"""Commands on a store: weak labels, facts, looking."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from inbounds.cli.shared import NewStore, Seed, StorePath, class_values, open_store
+from inbounds.cli.shared import Seed, StorePath, class_values, open_store
 from inbounds.errors import BadInput
 
 
@@ -43,9 +43,9 @@ def annotate(
     seed: Seed = 0,
 ) -> None:
     """Add weak labels and facts to a store: simulated from its truth, or clicked by people."""
-    from inbounds.datasets.annotate import import_points, simulate
-    from inbounds.datasets.known import Noise
     from inbounds.progress import bar
+    from inbounds.store.annotate import import_points, simulate
+    from inbounds.store.measure import Noise
 
     opened = open_store(store)
     if (strategy is None) == (points is None):
@@ -74,7 +74,7 @@ def annotate(
         settings=settings,
         track=bar("annotating"),
     )
-    from inbounds.datasets.verify import labelled
+    from inbounds.store.verify import labelled
 
     shares = labelled(opened, name)
     typer.echo(f"{store}: annotation {name!r} labels {sum(shares.values()):.3%} of all pixels")
@@ -109,21 +109,21 @@ def facts(
 
 def info(store: StorePath, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
     """Tell what is in a store."""
-    from inbounds.datasets.verify import summary
+    from inbounds.store.verify import summary
 
     content = summary(open_store(store))
     if as_json:
         typer.echo(json.dumps(content, indent=1))
         return
-    from inbounds.reports.tables import store_tables
+    from inbounds.reports.terminal import store_tables
 
     store_tables(content)
 
 
 def verify(store: StorePath) -> None:
     """Check a store: checksums, shapes, values, and whether simulated seeds lie inside the truth."""
-    from inbounds.datasets.verify import verify as look
     from inbounds.progress import bar
+    from inbounds.store.verify import verify as look
 
     verdict = look(open_store(store), bar("verifying"))
     for line in verdict.checks:
@@ -153,21 +153,3 @@ def preview(
         classes=class_values(opened, classes) if classes else (),
     )
     typer.echo(f"{out}: written")
-
-
-def pack(store: StorePath, file: Annotated[Path, typer.Argument(help="The file to write, such as acdc.pack.")]) -> None:
-    """Pack a store into a single small file, for another machine."""
-    from inbounds.datasets.pack import pack as write
-    from inbounds.progress import bar
-
-    write(open_store(store), file, bar("packing"))
-    typer.echo(f"{file}: {file.stat().st_size / 1e6:.1f} MB")
-
-
-def unpack(file: Annotated[Path, typer.Argument(help="A packed store.")], store: NewStore) -> None:
-    """Unpack a store, and check it."""
-    from inbounds.datasets.pack import unpack as read
-    from inbounds.progress import bar
-
-    read(file, store, bar("unpacking"))
-    typer.echo(f"{store}: unpacked and checked")

@@ -13,8 +13,8 @@ from inbounds.cli.shared import NewStore, Seed
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
-    from inbounds.datasets.prepare import Plan
-    from inbounds.datasets.source import Source
+    from inbounds.sources.source import Source
+    from inbounds.store.prepare import Plan
 
 app = typer.Typer(help="Turn scans into a store: sliced, fitted to one grid, split by patient.", no_args_is_help=True)
 
@@ -86,7 +86,7 @@ def acdc(
     test: Test = 0.0,
 ) -> None:
     """ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any."""
-    from inbounds.datasets import acdc as data
+    from inbounds.sources import acdc as data
 
     _prepare_archive(data, source, store, fit, (side, side), dtype, split, seed, test, pixel)
 
@@ -104,7 +104,7 @@ def promise12(
     test: Test = 0.0,
 ) -> None:
     """PROMISE12: prostate MR. The archive comes as three zips; give the folder that holds them."""
-    from inbounds.datasets import promise12 as data
+    from inbounds.sources import promise12 as data
 
     _prepare_archive(data, source, store, fit, (side, side), dtype, split, seed, test, pixel)
 
@@ -126,7 +126,7 @@ def spine(
     test: Test = 0.0,
 ) -> None:
     """Vertebral bodies in MR (Zenodo record 22304), cut axially as in the paper."""
-    from inbounds.datasets import spine as data
+    from inbounds.sources import spine as data
 
     _prepare_archive(data, source, store, "axial", (side, columns or side), dtype, split, seed, test)
 
@@ -147,8 +147,8 @@ def folder(
     test: Test = 0.0,
 ) -> None:
     """Your own scans: NIfTI, MetaImage, NRRD, DICOM, PNG, TIFF; labels full, weak, or none at all."""
-    from inbounds.datasets import folder as data
-    from inbounds.datasets.prepare import FITS, Plan, split_by_patient
+    from inbounds.sources import folder as data
+    from inbounds.store.prepare import FITS, Plan, split_by_patient
 
     layout = data.recognise(source)
     names = tuple(name.strip() for name in classes.split(",")) if classes else ()
@@ -167,14 +167,14 @@ def phantom(
     seed: Seed = 0,
 ) -> None:
     """Generated hearts that look like cine MR: data that needs no download and no permission."""
-    from inbounds.datasets import hearts as data
-    from inbounds.datasets.fit import Fit as Fitted
-    from inbounds.datasets.phantom import SMALLEST
-    from inbounds.datasets.prepare import Plan
+    from inbounds.sources import phantom as data
+    from inbounds.sources.phantom import SMALLEST
+    from inbounds.store.grid import GridWindow
+    from inbounds.store.prepare import Plan
 
     if side < SMALLEST:
         raise BadInput(f"--side {side}: a phantom needs at least {SMALLEST} pixels")
-    plan = Plan(data.NAME, data.CLASSES, (side, side), Fitted.pad, "none", "uint8", f"generated, seed {seed}")
+    plan = Plan(data.NAME, data.CLASSES, (side, side), GridWindow.pad, "none", "uint8", f"generated, seed {seed}")
     _prepare(data.sources(patients, side=side, seed=seed), store, plan)
 
 
@@ -190,8 +190,8 @@ def _prepare_archive(
     test: float,
     pixel: float | None = None,
 ) -> None:
-    from inbounds.datasets.archive import unpacked
-    from inbounds.datasets.prepare import FITS, Plan, hold_out, split_by_patient
+    from inbounds.scans.archive import unpacked
+    from inbounds.store.prepare import FITS, Plan, hold_out, split_by_patient
 
     _check_pixel(pixel, fitting)
     with unpacked(source, data.wanted) as root:
@@ -215,8 +215,8 @@ def _check_pixel(pixel: float | None, fitting: str) -> None:
 
 
 def _prepare(found: list[Source], store: Path, plan: Plan) -> None:
-    from inbounds.datasets.prepare import prepare as write
     from inbounds.progress import bar
+    from inbounds.store.prepare import prepare as write
 
     report = write(found, store, plan, bar("preparing"))
     for note in report.notes[:10]:

@@ -13,7 +13,7 @@ from inbounds.cli.shared import RunPath, Seed, open_store, seed_numbers
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
-    from inbounds.reports.live import Screen
+    from inbounds.reports.progress_table import Screen
     from inbounds.runs.run import Run
 
 Largest = Annotated[bool, typer.Option("--largest", help="Of each class, keep the largest connected piece only.")]
@@ -52,14 +52,11 @@ def train(
     ] = None,
     full_scans: Annotated[int, typer.Option(min=0, help="Hybrid: so many scans are fully labelled.")] = 0,
     only_full: Annotated[bool, typer.Option("--only-full", help="Train on those alone.")] = False,
-    light: Annotated[
-        bool, typer.Option("--light", help="Small checkpoints: without the optimiser, which starts anew on resume.")
-    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stopped.")] = False,
 ) -> None:
     """Train one network or several at once; killed at any moment, the same command with --resume ends the same."""
     from inbounds.config import read_settings
-    from inbounds.reports.live import Screen
+    from inbounds.reports.progress_table import Screen
     from inbounds.runs.run import Run
     from inbounds.runs.supervise import known_recipe, takes_common
 
@@ -79,7 +76,7 @@ def train(
     opened = open_store(store)
     names = [opened.classes[opened.class_index(name.strip())] for name in classes.split(",") if name.strip()]
     made: list[Run] = []
-    options = {"hybrid.full_scans": full_scans, "hybrid.only_full": only_full, "training.light": light}
+    options = {"hybrid.full_scans": full_scans, "hybrid.only_full": only_full}
     changes += [f"{key}={value}".lower() for key, value in options.items() if value]
     for name in recipes:
         settings = read_settings(name, config, changes)
@@ -121,11 +118,11 @@ def train(
 
 
 def _train(runs: list[Run], resume: bool, screen: Screen) -> dict[Path, str]:
-    from inbounds.training.fleet import train_all
     from inbounds.training.loop import NotFinite, Trainer
+    from inbounds.training.train_many import train_many
 
     if len(runs) > 1:
-        return train_all(runs, resume=resume, show=screen.show)
+        return train_many(runs, resume=resume, show=screen.show)
     run = runs[0]
     try:
         Trainer(run, lambda progress: screen.show(run.path, progress)).fit(resume=resume)
@@ -137,15 +134,15 @@ def _train(runs: list[Run], resume: bool, screen: Screen) -> dict[Path, str]:
 def evaluate(
     run: RunPath,
     split: Annotated[str, typer.Option(help="validation, test or train.")] = "validation",
-    model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
+    model: Annotated[str | None, typer.Option(help="best or last.")] = None,
     surfaces: Annotated[bool, typer.Option(help="Measure surface distances too.")] = True,
     largest: Largest = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Measure a run against the truth: DSC per slice and volume, HD95, surface distance, sizes, bounds held."""
+    """Measure a run against the truth: DSC per slice and volume, HD95, surface distance, sizes, bounds satisfied."""
     from inbounds.evaluation.evaluate import evaluate as measure
     from inbounds.progress import bar
-    from inbounds.reports.tables import evaluation_table
+    from inbounds.reports.terminal import evaluation_table
     from inbounds.runs.run import Run
 
     found = measure(
@@ -164,7 +161,7 @@ def predict(
         list[Path], typer.Argument(metavar="INPUT", help="Scans, folders of slices (DICOM, PNG), folders of scans.")
     ],
     out: Annotated[Path, typer.Option(help="The folder for masks, predictions.csv and predictions.json.")],
-    model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
+    model: Annotated[str | None, typer.Option(help="best or last.")] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Write probabilities too, as .npz.")] = False,
     largest: Largest = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results that are there.")] = False,
@@ -201,8 +198,8 @@ def report(
     from inbounds.evaluation.evaluate import predict_slices
     from inbounds.progress import bar
     from inbounds.reports.cases import choose
+    from inbounds.reports.comparison import read_results, unmeasured
     from inbounds.reports.page import write_page
-    from inbounds.reports.results import read_results, unmeasured
     from inbounds.runs.run import Run
 
     opened = [Run.open(run) for run in runs]
@@ -218,7 +215,7 @@ def report(
 def export(
     run: RunPath,
     onnx: Annotated[Path, typer.Option("--onnx", help="The ONNX file to write.")],
-    model: Annotated[str | None, typer.Option(help="best, constraints or last.")] = None,
+    model: Annotated[str | None, typer.Option(help="best or last.")] = None,
 ) -> None:
     """Write a run's network as ONNX, for programs without PyTorch."""
     from inbounds.inference.export import export_onnx

@@ -10,7 +10,7 @@ import typer
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
-    from inbounds.datasets.store import Store
+    from inbounds.store.store import Store
 
 StorePath = Annotated[Path, typer.Argument(help="The store: a folder made by `inbounds prepare`.")]
 NewStore = Annotated[Path, typer.Argument(help="The store to make.")]
@@ -20,7 +20,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
 
 def open_store(path: Path) -> Store:
     """The store at a path."""
-    from inbounds.datasets.store import Store
+    from inbounds.store.store import Store
 
     return Store(path)
 

@@ -39,14 +39,14 @@ class Constraint:
         weight: The paper's lambda: a number, or a 0-d tensor.
         scope: `image` measures each image; `volume` measures all slices of a scan together.
         name: What the loss term is called; the statistic's name if not given.
-        margin: The loss asks for bounds drawn in by this share of themselves, not beyond their middle: 0.1 makes 66 to
+        tighten: The loss asks for bounds drawn in by this share of themselves, not beyond their middle: 0.1 makes 66 to
             1800 of 60 to 2000, and 99 to 100 of 90 to 110. A quadratic penalty fades as a bound comes near, and what
             pulls the other way leaves the value at the bound or just outside it. Whether a constraint holds is judged
             by the bounds as they are.
         wish: A price on what is never quite avoided, such as any `border` at all: part of the loss, but not among the
             bounds that are said to hold or not.
-        fades: `inbounds train` lets the weight fall as its rate falls: what guides a network early may bias it late.
-            In a loop of your own, give `weight` as a tensor and change it there.
+        fades: `inbounds train` lets the weight fall as its learning rate falls: what guides a network early may bias
+            it late. In a loop of your own, give `weight` as a tensor and change it there.
 
     Example:
         >>> loss = Constraint(size, Fixed(4, 6), weight=0.01)
@@ -62,7 +62,7 @@ class Constraint:
     scope: Literal["image", "volume"] = "image"
     name: str = ""
     wish: bool = False
-    margin: float = 0.0
+    tighten: float = 0.0
     fades: bool = False
 
     def __post_init__(self) -> None:
@@ -74,8 +74,8 @@ class Constraint:
             )
         if not callable(self.penalty):
             raise ValueError(f"the penalty must be a function of the violation, not {self.penalty!r}")
-        if not isinstance(self.margin, int | float) or not 0 <= self.margin < 1:
-            raise ValueError(f"margin must be a share from 0 to less than 1, not {self.margin!r}")
+        if not isinstance(self.tighten, int | float) or not 0 <= self.tighten < 1:
+            raise ValueError(f"tighten must be a share from 0 to less than 1, not {self.tighten!r}")
         if self.scope not in ("image", "volume"):
             raise ValueError(f"scope must be 'image' or 'volume', not {self.scope!r}")
         if isinstance(self.bounds, Tags) and self.statistic.presence is None:
@@ -128,7 +128,7 @@ class Constraint:
         *,
         aimed: bool = False,
     ) -> Interval:
-        """The bounds of the constrained classes, of each image or scan; with `aimed`, drawn in by the margin."""
+        """The bounds of the constrained classes, of each image or scan; with `aimed`, tightened."""
         return self._interval(self.values(probs, image, annotation), probs, image, annotation, aimed)
 
     def violation(
@@ -151,7 +151,7 @@ class Constraint:
         below, above = self._sides(probs, image, annotation)
         return torch.maximum(below, above)
 
-    def held(
+    def satisfied(
         self,
         probs: Float[Tensor, "B K *space"],
         image: Tensor | None = None,
@@ -195,7 +195,7 @@ class Constraint:
                 raise ValueError(
                     f"bounds of shape {tuple(side.shape)} do not fit values of shape {tuple(values.shape)}"
                 )
-        return interval.within(self.margin) if aimed and self.margin else interval
+        return interval.tightened(self.tighten) if aimed and self.tighten else interval
 
     def constrained(self, K: int) -> list[int]:
         """The constrained classes of a prediction of `K`."""

@@ -13,20 +13,20 @@ from jaxtyping import UInt8
 from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.datasets.batches import Batch, Samples, as_float, load, truth_of
-from inbounds.datasets.store import Record
+from inbounds.batches.samples import Batch, Samples, as_float, load, truth_of
 from inbounds.errors import BadInput
-from inbounds.evaluation.largest import keep_largest
 from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
 from inbounds.evaluation.surface import require_monai, surface_distances
 from inbounds.evaluation.table import Row, summarise, write_rows
-from inbounds.evaluation.validate import predict
+from inbounds.inference.forward import probabilities
+from inbounds.inference.largest import keep_largest
 from inbounds.regions import Scans
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
+from inbounds.store.record import Record
 from inbounds.supervision import Supervision
 from inbounds.writing import write_json
 
@@ -35,7 +35,7 @@ Track = Callable[[Sequence[int]], Iterable[int]]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluation found.
+    """What an evaluation gave.
 
     Attributes:
         rows: Every number: of slices, of volumes.
@@ -61,13 +61,13 @@ def evaluate(
     """Measure a run's network on a split, and write `cases.csv` and `summary.json` into the run's folder.
 
     DSC per slice counts an empty prediction on an empty slice as 1, as in the paper; per volume a class that is neither
-    predicted nor there is NaN and counted. Surface distances are in mm (MONAI), of the whole volume. `held` tells if a
-    constraint holds, for the probabilities and for the mask.
+    predicted nor there is NaN and counted. Surface distances are in mm (MONAI), of the whole volume. `satisfied` tells
+    if a constraint holds, for the probabilities and for the mask.
 
     Args:
         run: The run.
         split: `validation`, `test` or `train`.
-        model: `best`, `constraints` or `last`; by default the first of them that the run keeps.
+        model: `best` or `last`; by default the first of them that the run keeps.
         device: Where the network runs.
         surfaces: Measure surface distances, which takes longer than all else.
         largest: Of each class and scan, keep the largest connected piece of the mask first.
@@ -81,21 +81,21 @@ def evaluate(
     model = model or run.default_model
     network = load_network(run, model, device)
     samples = load(
-        store, run.annotation, facts=run.facts, classes=run.classes, split=split, device=device, resident=False
+        store, run.annotation, facts=run.facts, classes=run.classes, split=split, device=device, data_on_device=False
     )
     truth = truth_of(store, classes=run.classes, split=split)
     supervision = supervision_of(run.settings, store, run.classes, run.facts)
-    number = kept_epochs(run.weights(model).parent)[model]
+    epoch = kept_epochs(run.weights(model).parent)[model]
     rows: list[Row] = []
     for scan in track(range(len(samples.records))):
-        found = _scan(network, samples, truth, supervision, scan, run.classes, surfaces, largest)
-        record = samples.records[scan]
-        rows += [Row(str(run.path), number, record.name, s, klass, metric, value) for s, klass, metric, value in found]
+        numbers = _scan(network, samples, truth, supervision, scan, run.classes, surfaces, largest)
+        name = samples.records[scan].name
+        rows += [Row(str(run.path), epoch, name, s, klass, metric, value) for s, klass, metric, value in numbers]
     folder = run.path / "evaluation" / f"{split}-{model}{'-largest' if largest else ''}"
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "cases.csv", rows)
-    told = {"run": str(run.path), "split": split, "model": model, "epoch": number, "largest": largest}
-    summary = {**told, "metrics": summarise(rows)}
+    about = {"run": str(run.path), "split": split, "model": model, "epoch": epoch, "largest": largest}
+    summary = {**about, "metrics": summarise(rows)}
     write_json(folder / "summary.json", summary)
     return Evaluation(rows, summary, folder)
 
@@ -107,11 +107,11 @@ def predict_slices(
     if not positions:
         return {}
     images = torch.from_numpy(run.opened_store().images[list(positions)]).to(device)
-    masks = most_probable(predict(load_network(run, model or run.default_model, device), as_float(images)))
+    masks = most_probable(probabilities(load_network(run, model or run.default_model, device), as_float(images)))
     return dict(zip(positions, masks.to(torch.uint8).cpu().numpy(), strict=True))
 
 
-Found = list[tuple[int | Literal[""], str, str, float]]
+Numbers = list[tuple[int | Literal[""], str, str, float]]
 
 
 def _scan(
@@ -123,15 +123,15 @@ def _scan(
     classes: Sequence[str],
     surfaces: bool,
     largest: bool,
-) -> Found:
+) -> Numbers:
     """Slice (empty for the volume), class, metric and value."""
     record = samples.records[scan]
     batch = samples.scan_batch([scan])
-    probs = predict(network, batch.image)
+    probs = probabilities(network, batch.image)
     mask = most_probable(probs).cpu()
     if largest:
         mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
-    rows = _held(supervision, probs, mask, batch, record)
+    rows = _satisfied(supervision, probs, mask, batch, record)
     if not record.truth:
         return rows
     positions = samples.slices_of(scan)
@@ -156,18 +156,18 @@ def _scan(
     return rows
 
 
-def _held(supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, record: Record) -> Found:
+def _satisfied(supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, record: Record) -> Numbers:
     """Whether each constraint holds, for the probabilities and for the mask, wherever anything is known."""
-    rows: Found = []
+    rows: Numbers = []
     order = torch.arange(probs.shape[1])[:, None, None]
     masks = (mask[:, None] == order).to(probs)
     for constraint in supervision.watched:
         scopes: list[int | Literal[""]] = list(range(record.slices)) if constraint.scope == "image" else [""]
         for kind, region in (("soft", probs), ("hard", masks)):
-            held, known = constraint.held(region, batch.image, batch.annotation)
+            satisfied, known = constraint.satisfied(region, batch.image, batch.annotation)
             rows += [
-                (s, "", f"held_{kind}_{constraint.name}", float(h))
-                for s, h, k in zip(scopes, held.tolist(), known.tolist(), strict=True)
+                (s, "", f"satisfied_{kind}_{constraint.name}", float(h))
+                for s, h, k in zip(scopes, satisfied.tolist(), known.tolist(), strict=True)
                 if k
             ]
     return rows

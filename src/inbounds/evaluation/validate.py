@@ -9,19 +9,17 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
-from inbounds.datasets.batches import Group, Samples
+from inbounds.batches.samples import Group, Samples
 from inbounds.evaluation.overlap import Overlap, dice_per_slice, dice_per_volume, overlap
+from inbounds.inference.forward import CHUNK, probabilities
 from inbounds.regions import size
 from inbounds.regions.statistic import most_probable
 from inbounds.supervision import Supervision
 
-CHUNK = 32
-"""Slices that go through the network at once."""
-
 
 @dataclass(frozen=True)
-class Found:
-    """What was found on a split: the names of the numbers, and the numbers, still on the device.
+class Validation:
+    """What a network reaches on a split: the names of the numbers, and the numbers, still on the device.
 
     Attributes:
         names: Metric and class of each; an empty class stands for all of them together.
@@ -33,12 +31,6 @@ class Found:
 
 
 @torch.no_grad()
-def predict(network: nn.Module, image: Float[Tensor, "B channels H W"]) -> Float[Tensor, "B K H W"]:
-    """Probabilities of some slices, a chunk at a time."""
-    return torch.cat([network(chunk).float().softmax(dim=1) for chunk in image.split(CHUNK)])
-
-
-@torch.no_grad()
 def validate(
     network: nn.Module,
     samples: Samples,
@@ -46,7 +38,7 @@ def validate(
     supervision: Supervision,
     classes: Sequence[str],
     groups: Sequence[Group] | None = None,
-) -> Found:
+) -> Validation:
     """Look at every scan of a split with the network in evaluation mode; it is put back as it was.
 
     Nothing is read back from the device, so that all of it can be captured as a graph.
@@ -63,15 +55,15 @@ def validate(
     training = network.training
     network.eval()
     overlaps, soft_sizes, hard_sizes = [], [], []
-    held: dict[str, list[tuple[Tensor, ...]]] = {constraint.name: [] for constraint in supervision.watched}
+    satisfied: dict[str, list[tuple[Tensor, ...]]] = {constraint.name: [] for constraint in supervision.watched}
     for group in samples.groups(CHUNK) if groups is None else groups:
         batch = samples.whole(group)
-        probs = predict(network, batch.image)
+        probs = probabilities(network, batch.image)
         mask = most_probable(probs)
         for constraint in supervision.watched:
-            soft, _ = constraint.held(probs, batch.image, batch.annotation)
-            hard, known = constraint.held(probs, batch.image, batch.annotation, hard=True)
-            held[constraint.name].append((soft & known, hard & known, known))
+            soft, _ = constraint.satisfied(probs, batch.image, batch.annotation)
+            hard, known = constraint.satisfied(probs, batch.image, batch.annotation, hard=True)
+            satisfied[constraint.name].append((soft & known, hard & known, known))
         order = torch.arange(probs.shape[1], device=mask.device)[:, None, None]
         soft_sizes.append(size(probs)[..., 0])
         hard_sizes.append((mask[:, None] == order).flatten(2).sum(dim=2).float())
@@ -79,18 +71,18 @@ def validate(
             overlaps.append(overlap(mask, truth[group.index.to(truth.device)], probs.shape[1]))
     network.train(training)
     counts = {
-        name: [torch.cat(part).sum().float() for part in zip(*parts, strict=True)] for name, parts in held.items()
+        name: [torch.cat(part).sum().float() for part in zip(*parts, strict=True)] for name, parts in satisfied.items()
     }
     sizes = torch.cat(soft_sizes), torch.cat(hard_sizes)
     numbers = _overlap_numbers(Overlap.cat(overlaps), sizes, samples, classes) if overlaps else {}
     for k, name in enumerate(classes, start=1):
         numbers |= {("soft_size", name): sizes[0][:, k].mean(), ("hard_size", name): sizes[1][:, k].mean()}
     for name, (soft, hard, known) in counts.items():
-        numbers |= {("held_soft", name): soft / known, ("held_hard", name): hard / known}
+        numbers |= {("satisfied_soft", name): soft / known, ("satisfied_hard", name): hard / known}
     if counts:
         _, hard, known = (torch.stack(part).sum() for part in zip(*counts.values(), strict=True))
-        numbers |= {("held", ""): hard / known, ("violations", ""): (known - hard) * (known / known)}
-    return Found(list(numbers), torch.stack(list(numbers.values())))
+        numbers |= {("satisfied", ""): hard / known, ("violations", ""): (known - hard) * (known / known)}
+    return Validation(list(numbers), torch.stack(list(numbers.values())))
 
 
 def _overlap_numbers(

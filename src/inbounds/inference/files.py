@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import inbounds
-from inbounds.datasets.folder import channels as by_channel
-from inbounds.datasets.folder import recognise
-from inbounds.datasets.formats.dicom import is_dicom
-from inbounds.datasets.formats.pictures import SUFFIXES as PICTURES
-from inbounds.datasets.scan import header, is_scan, stem
 from inbounds.errors import BadInput
 from inbounds.inference.prediction import BACKGROUND, Prediction
 from inbounds.inference.predictor import Predictor
+from inbounds.scans.dicom import is_dicom
+from inbounds.scans.pictures import SUFFIXES as PICTURES
+from inbounds.scans.scan import header, is_scan, stem
+from inbounds.sources.folder import channels as by_channel
+from inbounds.sources.folder import recognise
 from inbounds.writing import file_aside, write_json
 
 COLUMNS = ("case", "class", "volume_ml", "size_px", "centroid_slice", "centroid_row", "centroid_col", "note")

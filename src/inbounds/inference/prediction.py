@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float16, UInt8
 
-from inbounds.datasets.fit import Fit
-from inbounds.datasets.scan import Header, write_mask
+from inbounds.scans.scan import Scan, write_mask
+from inbounds.store.grid import GridWindow
 from inbounds.writing import file_aside
 
 BACKGROUND = "background"
@@ -60,7 +60,7 @@ class Prediction:
     spacing: tuple[float, float, float]
     notes: tuple[str, ...] = ()
     probabilities: Float16[np.ndarray, "K slices rows columns"] | None = None
-    header: Header | None = None
+    header: Scan | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class Prediction:
         return (*self.notes, *(region.note for region in self.regions if region.note))
 
     def write(self, path: Path) -> None:
-        """Write the mask exactly over its scan, in a format that `inbounds.datasets.scan` allows for it."""
+        """Write the mask exactly over its scan, in a format that `inbounds.scans.scan` allows for it."""
         if self.header is None:
             raise ValueError("this prediction was made from an array: there is no file whose geometry it could have")
         write_mask(self.mask, self.header, path)
@@ -98,7 +98,7 @@ def regions(
     mask: UInt8[np.ndarray, "slices rows columns"],
     classes: Sequence[str],
     spacing: tuple[float, float, float],
-    fit: Fit,
+    fit: GridWindow,
 ) -> tuple[Region, ...]:
     """Measure each class of a mask.
 
@@ -128,7 +128,7 @@ def _centre(inside: np.ndarray, axis: int, voxels: int) -> float:
     return float(counts @ np.arange(len(counts)) / voxels)
 
 
-def _cut(inside: np.ndarray, fit: Fit, name: str) -> str:
+def _cut(inside: np.ndarray, fit: GridWindow, name: str) -> str:
     """A warning if a class is not there or reaches a border of the window, beyond which the scan goes on."""
     bottom, right = fit.top + fit.height, fit.left + fit.width
     rows, columns = fit.original

@@ -9,19 +9,19 @@ import numpy as np
 import torch
 from jaxtyping import Shaped
 
-from inbounds.datasets.batches import as_float
-from inbounds.datasets.formats.pictures import PictureGeometry
-from inbounds.datasets.prepare import FITS, on_grid, placed
-from inbounds.datasets.scan import Header, header, same_geometry
-from inbounds.datasets.source import from_files
+from inbounds.batches.samples import as_float
 from inbounds.errors import BadInput
-from inbounds.evaluation.largest import keep_largest
-from inbounds.evaluation.validate import CHUNK
-from inbounds.evaluation.validate import predict as probabilities_of
+from inbounds.inference.forward import CHUNK
+from inbounds.inference.forward import probabilities as forward
+from inbounds.inference.largest import keep_largest
 from inbounds.inference.prediction import Prediction, regions
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
+from inbounds.scans.pictures import PictureGeometry
+from inbounds.scans.scan import Scan, header, same_geometry
+from inbounds.sources.source import from_files
+from inbounds.store.prepare import FITS, on_grid, placed
 
 UNEVEN = 1.5
 """Pixels whose sides differ by more than this factor are hardly those of a slice."""
@@ -36,7 +36,7 @@ class Predictor:
 
     Args:
         run: A run, or its folder.
-        model: `best`, `constraints` or `last`; by default the first of them that the run keeps.
+        model: `best` (where a truth could choose it) or `last`; by default the first of them that the run keeps.
         device: Such as `cpu` or `cuda:1`; `auto` takes a GPU where there is one.
         largest: Of each class, keep the largest connected piece of a mask only.
 
@@ -76,7 +76,7 @@ class Predictor:
         return self.run.classes
 
     def predict(self, scan: Path | str | Sequence[Path | str], *, probabilities: bool = False) -> Prediction:
-        """Segment a scan of any format that `inbounds.datasets.scan` reads.
+        """Segment a scan of any format that `inbounds.scans.scan` reads.
 
         Args:
             scan: A file, or a folder of slices; for a run of several channels one of them for each.
@@ -136,7 +136,7 @@ class Predictor:
         keep: bool,
         *,
         notes: tuple[str, ...] = (),
-        head: Header | None = None,
+        head: Scan | None = None,
     ) -> Prediction:
         slices, rows, columns = image.shape[1:]
         fit = placed((rows, columns), self.shape, spacing, self.fit, self.pixel)
@@ -145,7 +145,7 @@ class Predictor:
         kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None
         for first in range(0, slices, CHUNK):  # what is in the scan's own size is never held for all classes at once
             some = slice(first, first + CHUNK)
-            probs = probabilities_of(self.network, as_float(torch.from_numpy(stored[some]).to(self.device)))
+            probs = forward(self.network, as_float(torch.from_numpy(stored[some]).to(self.device)))
             if not bool(probs.isfinite().all()):
                 raise BadInput(
                     f"{name}: the network {self.model!r} of {self.run.path} gives numbers that are not finite; choose "

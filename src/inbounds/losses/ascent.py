@@ -25,14 +25,14 @@ JUDGED = {"off": 0, "authors": 1, "corrected": 2}
 
 @dataclass(frozen=True)
 class Ascent:
-    """Projected gradient ascent on the dual: from 0, a multiplier climbs by `rate` times its bound's violation.
+    """Projected gradient ascent on the dual: from 0, a multiplier grows by `step_size` times its bound's violation.
 
     Violations are in pixels, multipliers never below 0, and `(0, 0)` becomes `(-1, 0)`, all as in the authors' code.
-    The rate suits images of 256x256: the steps overshoot for ever from about 400x400 on, and over whole scans. Bounds
-    are met only as far as the steps have led. Several classes, which the authors left out, climb side by side.
+    The step suits images of 256x256: the steps overshoot for ever from about 400x400 on, and over whole scans. Bounds
+    are met only as far as the steps have led. Several classes, which the authors left out, grow side by side.
 
     Args:
-        rate: Of the ascent.
+        step_size: Of the ascent.
         iterations: The proposal is computed so often.
         early_stop: `off`; `authors`: an image stops once its upper bound's multiplier changes by less than 0.1 %, as
             one of 0 does at once, so that a violated lower bound is never enforced; or `corrected`: once both
@@ -40,13 +40,13 @@ class Ascent:
             loop goes on, since to leave it the host would have to look at the device.
     """
 
-    rate: float = 5e-5
+    step_size: float = 5e-5
     iterations: int = 500
     early_stop: Literal["off", "authors", "corrected"] = "authors"
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.rate) and self.rate > 0):
-            raise ValueError(f"the rate of the ascent must be positive and finite, not {self.rate}")
+        if not (math.isfinite(self.step_size) and self.step_size > 0):
+            raise ValueError(f"the step_size of the ascent must be positive and finite, not {self.step_size}")
         if self.iterations < 1:
             raise ValueError(f"the ascent needs at least one iteration, not {self.iterations}")
         if self.early_stop not in ("off", "authors", "corrected"):
@@ -65,18 +65,18 @@ class Ascent:
         absent = (interval.lower == 0) & (interval.upper == 0)
         lower = interval.lower.masked_fill(absent, -1)
         problem = Problem.of(log_probs, label, lower, interval.upper, classes, scans)
-        beta = _climb(*problem.parts, self.rate, self.iterations, self.early_stop)
+        beta = _ascend(*problem.parts, self.step_size, self.iterations, self.early_stop)
         return problem.shift(problem.log_probs, beta).reshape(log_probs.shape)
 
 
 @library.custom_op(
-    "inbounds::climb",
+    "inbounds::ascent",
     mutates_args=(),
-    schema=f"({PARTS}, float rate, int iterations, str early_stop) -> Tensor",
+    schema=f"({PARTS}, float step_size, int iterations, str early_stop) -> Tensor",
 )
-def _climb(*settings: Any) -> Tensor:
+def _ascend(*settings: Any) -> Tensor:
     """The upper bounds' multipliers less the lower bounds', `(N, C)`."""
-    *parts, rate, iterations, early_stop = settings
+    *parts, step_size, iterations, early_stop = settings
     problem = Problem.from_parts(*parts)
     log_probs, classes, scans = problem.log_probs, problem.classes, problem.scans
     signs = torch.stack([torch.ones_like(problem.upper), -torch.ones_like(problem.lower)])
@@ -88,20 +88,20 @@ def _climb(*settings: Any) -> Tensor:
         odds = problem.against_others(log_probs, k)[:, k].masked_fill(~problem.free[:, 0], -torch.inf)
         kernel = _kernel() if odds.is_cuda and odds.dtype == torch.float32 and scans is None else None
         if kernel is not None:
-            return kernel(odds, problem.lower, problem.upper, rate, iterations - 1, SETTLED, JUDGED[early_stop])
+            return kernel(odds, problem.lower, problem.upper, step_size, iterations - 1, SETTLED, JUDGED[early_stop])
         for _ in range(iterations - 1):
             beta = each(multipliers[0] - multipliers[1], scans)
             sizes = total((odds - beta).sigmoid().sum(dim=-1, keepdim=True), scans)
-            multipliers, stopped = _update(sizes, multipliers, stopped, signs, offset, rate, early_stop)
+            multipliers, stopped = _update(sizes, multipliers, stopped, signs, offset, step_size, early_stop)
     else:
         for _ in range(iterations - 1):
             shifted = problem.shift(log_probs, multipliers[0] - multipliers[1])
             sizes = problem.sizes(problem.unlabelled(shifted.softmax(dim=1)))
-            multipliers, stopped = _update(sizes, multipliers, stopped, signs, offset, rate, early_stop)
+            multipliers, stopped = _update(sizes, multipliers, stopped, signs, offset, step_size, early_stop)
     return multipliers[0] - multipliers[1]
 
 
-@_climb.register_fake
+@_ascend.register_fake
 def _(*settings: Any) -> Tensor:
     return torch.empty_like(settings[2])
 
@@ -112,25 +112,25 @@ def _update(
     stopped: Tensor,
     signs: Tensor,
     offset: Tensor,
-    rate: float,
+    step_size: float,
     early_stop: str,
 ) -> tuple[Tensor, Tensor]:
     """The multipliers after a step along the violations of the bounds, and which images have stopped."""
     violation = torch.addcmul(offset, signs, sizes)
-    climbed = torch.add(multipliers, violation, alpha=rate).clamp(min=0)
+    grown = torch.add(multipliers, violation, alpha=step_size).clamp(min=0)
     if early_stop == "off":
-        return climbed, stopped
-    settled = (climbed - multipliers).abs() < SETTLED * (multipliers + 1e-10)
+        return grown, stopped
+    settled = (grown - multipliers).abs() < SETTLED * (multipliers + 1e-10)
     judged = settled[: JUDGED[early_stop]]
     stopped = stopped | judged.all(dim=0).all(dim=1, keepdim=True)
-    return torch.where(stopped, multipliers, climbed), stopped
+    return torch.where(stopped, multipliers, grown), stopped
 
 
 @cache
 def _kernel() -> Callable[..., Tensor] | None:
     """All iterations in one launch, where Triton is installed, as it is with PyTorch for GPUs on Linux."""
     try:
-        from inbounds.losses.climb import climb
+        from inbounds.losses.ascent_triton import ascend
     except ImportError:
         return None
-    return climb
+    return ascend

@@ -17,7 +17,7 @@ def cross_entropy(
     label: Integer[Tensor, "B *space"] | Float[Tensor, "B K *space"],
     *,
     mean: Literal["images", "pixels"] = "images",
-    counts: Float[Tensor, " B"] | None = None,
+    label_weight: Float[Tensor, " B"] | None = None,
 ) -> Float[Tensor, ""]:
     """Full or partial cross-entropy, `-sum_{p in Omega_L} log S_p` as a mean: unlabelled pixels (255) do not count.
 
@@ -25,8 +25,8 @@ def cross_entropy(
     scribbled image weighs as much as a fully labelled one beside it. The paper's text writes a sum; the authors' code
     takes the mean over all labelled pixels of the batch (`mean="pixels"`), which is the same for a batch of one.
 
-    With `counts`, what an image adds is multiplied by its own. The mean does not follow: an image that counts half adds
-    half as much, whatever stands beside it.
+    With `label_weight`, what an image adds is multiplied by its own. The mean does not follow: an image that counts
+    half adds half as much, whatever stands beside it.
 
     With no labelled pixel at all the loss is 0 and so is its gradient. A soft label, probabilities `(B, K, *space)`,
     counts everywhere: `-sum_p sum_k Q_pk log S_pk`.
@@ -60,8 +60,8 @@ def cross_entropy(
         known = label != UNLABELLED
     space = tuple(range(1, known.ndim))
     sums = losses.sum(dim=space)
-    if counts is not None:
-        sums = sums * counts
+    if label_weight is not None:
+        sums = sums * label_weight
     pixels = known.sum(dim=space).to(sums.dtype)
     if mean == "pixels":
         return sums.sum() / pixels.sum().clamp(min=1)

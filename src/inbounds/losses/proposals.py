@@ -24,7 +24,7 @@ class Proposals:
     held fixed, and hardened to a mask: every unlabelled pixel gets its most probable class. No gradient passes.
 
     Args:
-        constraint: The bounds on the size in pixels: its classes, scope and margin count, its weight and penalty do
+        constraint: The bounds on the size in pixels: its classes, scope and `tighten` count, its weight and penalty do
             not.
         project: How: `Exact()`, or the paper's `Ascent()`.
         harden: Give a mask `(B, *space)`, as the paper does; otherwise the probabilities `Q`, `(B, K, *space)`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from inbounds.errors import nearest
 from inbounds.networks.enet import ENet
 from inbounds.networks.residual_unet import ResidualUNet
 from inbounds.networks.unet import UNet
@@ -57,7 +57,7 @@ class AnySize(nn.Module):
         return scores
 
 
-class Merged(nn.Module):
+class ExtraBackground(nn.Module):
     """A network with more outputs than classes: the first `spare` and the one behind them are background together.
 
     Its probability is the sum of theirs. The authors' ENet has four outputs, of which losses name two.
@@ -74,7 +74,7 @@ class Merged(nn.Module):
         return torch.cat([background, scores[:, self.spare + 1 :]], dim=1)
 
 
-class Prior(nn.Module):
+class InitialShare(nn.Module):
     """A network to which every class but the background is rare before it has learnt anything.
 
     A new network gives all classes about the same score, so that half of an image is foreground, far above any bound on
@@ -87,7 +87,7 @@ class Prior(nn.Module):
         classes: Classes, the background included.
 
     Example:
-        >>> Prior(nn.Identity(), 0.02, 2)(torch.zeros(1, 2, 1, 1)).softmax(1).flatten()
+        >>> InitialShare(nn.Identity(), 0.02, 2)(torch.zeros(1, 2, 1, 1)).softmax(1).flatten()
         tensor([0.9800, 0.0200])
     """
 
@@ -106,7 +106,7 @@ class Prior(nn.Module):
         return torch.cat([scores[:, :1], scores[:, 1:] + self.odds], dim=1)
 
 
-class Grown(nn.Module):
+class Dilate(nn.Module):
     """A network that finds the cores of regions: a pixel has the best score within reach.
 
     Seeds come from the inside of a region, and a network trained on them ends short of its border. Here it may: a class
@@ -119,7 +119,7 @@ class Grown(nn.Module):
 
     Example:
         >>> scores = torch.tensor([[[[0.0, 0.0, 0.0, 0.0]], [[2.0, -1.0, -3.0, -3.0]]]])
-        >>> Grown(nn.Identity(), 1)(scores)[0, 1]
+        >>> Dilate(nn.Identity(), 1)(scores)[0, 1]
         tensor([[ 2.,  2., -1., -3.]])
     """
 
@@ -138,13 +138,6 @@ class Grown(nn.Module):
         return torch.cat([torch.zeros_like(lead[:, :1]), lead], dim=1)
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the known names that look like this one, or nothing."""
-    spelt = {other.lower(): other for other in known}
-    near = difflib.get_close_matches(name.lower(), spelt, n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(spelt[other] for other in near)}?" if near else "."
-
-
 def _check(name: str, builder: Callable[..., nn.Module], given: Iterable[str], settings: Mapping[str, Any]) -> None:
     """Refuse settings that the builder does not take, and name those it cannot do without."""
     parameters = inspect.signature(builder).parameters
@@ -153,8 +146,7 @@ def _check(name: str, builder: Callable[..., nn.Module], given: Iterable[str], s
     if len(named) == len(takes):
         for key in settings:
             if key not in named:
-                listed = ", ".join(named) or "no settings"
-                raise ValueError(f"{name} has no setting {key!r}{_nearest(key, named)} It takes {listed}.")
+                raise ValueError(f"{name} has no setting {key!r}; {nearest(key, named)}")
     needed = [key for key in named if takes[key].default is inspect.Parameter.empty and key not in settings]
     if needed:
         raise ValueError(f"{name} needs these settings too: {', '.join(needed)}")
@@ -177,8 +169,8 @@ def _monai(name: str, channels: int, classes: int, settings: dict[str, Any]) -> 
     }
     if name not in known:
         raise ValueError(
-            f"MONAI has no segmentation network called {name!r}{_nearest(name, known)} "
-            "A network needs arguments for the number of its channels and of its classes."
+            f"MONAI has no segmentation network called {name!r}, which takes the number of channels and of classes; "
+            f"{nearest(name, known)}"
         )
     builder, filled = known[name], dict(zip(_slots(known[name]), (channels, classes), strict=True))
     own = {key: value for key, value in settings.items() if key != "multiple"}
@@ -222,8 +214,7 @@ def build(name: str, channels: int, classes: int, /, **settings: Any) -> nn.Modu
         return _monai(name.removeprefix("monai:"), channels, classes, settings)
     if name not in networks:
         raise ValueError(
-            f"no network is called {name!r}{_nearest(name, networks)} Known are {', '.join(networks)}, and MONAI's as "
-            "monai:NAME, such as monai:UNet."
+            f"no network is called {name!r}; {nearest(name, networks)} MONAI's are monai:NAME, such as monai:UNet"
         )
     builder = networks[name]
     _check(name, builder, list(inspect.signature(builder).parameters)[:2], settings)

@@ -1,10 +1,10 @@
 """What can be measured of a soft region: pure, differentiable functions, in 2-D and 3-D alike."""
 
 from inbounds.regions.border import border
-from inbounds.regions.extent import size
 from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
 from inbounds.regions.scans import Scans
 from inbounds.regions.shape import centroid, moment, spread
+from inbounds.regions.size import size
 from inbounds.regions.statistic import Statistic, statistic
 
 __all__ = [

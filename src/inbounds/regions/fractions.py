@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from inbounds.regions.extent import size
 from inbounds.regions.scans import Scans, each, total
+from inbounds.regions.size import size
 from inbounds.regions.statistic import statistic, wide
 
 

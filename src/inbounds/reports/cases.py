@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inbounds.datasets.store import Record, Store
-from inbounds.reports.results import Result, classes_of
+from inbounds.reports.comparison import Result, classes_of
+from inbounds.store.record import Record
+from inbounds.store.store import Store
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from inbounds.datasets.store import Store
 from inbounds.reports.cases import View
+from inbounds.reports.comparison import Result, classes_of
 from inbounds.reports.curves import Line, box, ratio_chart, share_chart
 from inbounds.reports.pictures import grey, outline, png, window
-from inbounds.reports.results import Result, classes_of
-from inbounds.reports.words import provenance_of, settings_of
+from inbounds.reports.provenance import provenance_of, settings_of
+from inbounds.store.store import Store
 from inbounds.writing import file_aside
 
 COLOURS = 10
@@ -82,8 +82,8 @@ def render(
         chosen="best" if all(result.model == "best" for result in results if result.kept) else "chosen",
         colours=COLOURS,
         sections=[_section(klass, results, views, masks, store) for klass in classes],
-        held=share_chart(_held_lines(results), percent=True),
-        held_share={result.name: held_share(result, split) for result in results},
+        held=share_chart(_satisfied_lines(results), percent=True),
+        satisfied_share={result.name: satisfied_share(result, split) for result in results},
         settings={result.name: list(settings_of(result.run)) for result in results},
         provenance={result.name: list(provenance_of(result.run)) for result in results},
         total=sum,
@@ -122,26 +122,26 @@ def _curve(result: Result, metric: str, klass: str) -> list[tuple[float, float]]
     return [(row.epoch, row.value) for row in rows if row.metric == metric and row.klass == klass]
 
 
-def _held_lines(results: Sequence[Result]) -> Iterator[Line]:
+def _satisfied_lines(results: Sequence[Result]) -> Iterator[Line]:
     """The share of images (or scans) whose bounds hold; of probabilities too where there is a single constraint."""
     for n, result in enumerate(results):
-        names = {row.klass for row in result.curves if row.metric == "held_soft"}
+        names = {row.klass for row in result.curves if row.metric == "satisfied_soft"}
         if len(names) == 1:
-            yield Line(n, result.name, _curve(result, "held_soft", *names), soft=True)
-        yield Line(n, result.name, _curve(result, "held", ""))
+            yield Line(n, result.name, _curve(result, "satisfied_soft", *names), soft=True)
+        yield Line(n, result.name, _curve(result, "satisfied", ""))
 
 
-def held_share(result: Result, split: str) -> float | None:
+def satisfied_share(result: Result, split: str) -> float | None:
     """The share of bounds that the masks of a run's chosen network keep, over all its constraints."""
     found = result.summaries.get(result.model, {})
-    told = [found[metric][""] for metric in found if metric.startswith("held_hard_")]
+    told = [found[metric][""] for metric in found if metric.startswith("satisfied_hard_")]
     counts = [(float(entry["mean"]), int(entry["n"] or 0)) for entry in told if entry["mean"] is not None]
     if counts:
         return sum(mean * n for mean, n in counts) / sum(n for _, n in counts)
     if split != "validation":
         return None
     epoch = result.kept.get(result.model)
-    return next((value for number, value in _curve(result, "held", "") if number == epoch), None)
+    return next((value for number, value in _curve(result, "satisfied", "") if number == epoch), None)
 
 
 def _row(view: View, results: Sequence[Result], masks: Sequence[Masks], store: Store) -> dict[str, Any]:

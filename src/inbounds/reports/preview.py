@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.datasets.store import FULL, Record, Store
 from inbounds.errors import BadInput
+from inbounds.store.record import Record
+from inbounds.store.store import FULL, Store
 from inbounds.writing import file_aside
 
 PALETTE = ("#c0392b", "#2a9d8f", "#e9a23b", "#4f7cff", "#b565d9", "#7fb800", "#00a6d6", "#f26ca7")

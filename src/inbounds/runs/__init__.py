@@ -1,1 +1,1 @@
-"""A run as a folder: what it was told, where it stands, and the networks it keeps."""
+"""A run as a folder: what decides it, where it stands, and the networks it keeps."""

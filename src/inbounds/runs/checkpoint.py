@@ -27,17 +27,17 @@ class State:
 
     Attributes:
         epoch: Epochs finished.
-        rate: The learning rate of the next one.
+        lr: The learning rate of the next one.
         bad_epochs: How many have passed without progress.
         best: The best score so far, and its epoch.
-        fewest: The fewest violations so far, and their epoch.
+        fewest: The fewest violations so far.
     """
 
     epoch: int = 0
-    rate: float = 0.0
+    lr: float = 0.0
     bad_epochs: int = 0
     best: tuple[float, int] | None = None
-    fewest: tuple[float, int] | None = None
+    fewest: float | None = None
     generators: dict[str, Tensor] = field(default_factory=dict)
 
 
@@ -75,13 +75,13 @@ def take(
     return Taken(numbers, weights, rest | state.generators)
 
 
-def write(root: Path, taken: Taken, better: dict[str, bool]) -> None:
+def write(root: Path, taken: Taken, *, best: bool) -> None:
     """Write the checkpoint of a finished epoch and remove the one before.
 
     Args:
         root: The run's folder.
         taken: What it holds.
-        better: For `best` and `constraints`, whether this epoch's network takes the place of the one kept so far.
+        best: Whether this epoch's network takes the place of the best one kept so far.
     """
     from safetensors.torch import save_file
 
@@ -89,12 +89,9 @@ def write(root: Path, taken: Taken, better: dict[str, bool]) -> None:
     before = sorted(old for old in folder.glob("[0-9]*") if old.is_dir())
     with _disk_errors(folder), aside(folder / f"{taken.numbers['epoch']:04d}") as new:
         save_file(taken.weights, new / "last.safetensors")
-        for model, is_better in better.items():
-            kept = before[-1] / f"{model}.safetensors" if before else None
-            if is_better:
-                os.link(new / "last.safetensors", new / f"{model}.safetensors")
-            elif kept is not None and kept.is_file():
-                os.link(kept, new / f"{model}.safetensors")
+        source = new / "last.safetensors" if best else before[-1] / "best.safetensors" if before else None
+        if source is not None and source.is_file():
+            os.link(source, new / "best.safetensors")
         save_file(taken.rest, new / "optimiser.safetensors")
         write_json(new / "state.json", taken.numbers)
     for old in before:
@@ -129,8 +126,7 @@ def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw
             raw.load_state_dict(weights)
         if tensors:
             _restore(optimiser, tensors)
-        for name in ("best", "fewest"):
-            numbers[name] = None if numbers[name] is None else (numbers[name][0], numbers[name][1])
+        numbers["best"] = None if numbers["best"] is None else (numbers["best"][0], numbers["best"][1])
         return State(**numbers, generators=generators)
     except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{folder}: a damaged checkpoint ({str(error).splitlines()[0]}); start the run again") from None
@@ -143,11 +139,10 @@ def kept_epochs(folder: Path | None) -> dict[str, int]:
     file = folder / "state.json"
     try:
         state = json.loads(file.read_text(encoding="utf-8"))
-        told = {"best": state["best"], "constraints": state["fewest"], "last": (0, state["epoch"])}
-        found = {model: int(pair[1]) for model, pair in told.items() if pair}
+        epochs = {"last": int(state["epoch"])} | ({"best": int(state["best"][1])} if state["best"] else {})
     except (OSError, KeyError, TypeError, IndexError, ValueError) as error:
         raise BadInput(f"{file}: damaged ({error}); start the run again") from None
-    return {model: epoch for model, epoch in found.items() if (folder / f"{model}.safetensors").is_file()}
+    return {model: epoch for model, epoch in epochs.items() if (folder / f"{model}.safetensors").is_file()}
 
 
 def load_weights(file: Path, network: nn.Module) -> None:

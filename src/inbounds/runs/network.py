@@ -6,7 +6,7 @@ from torch import nn
 
 from inbounds.config import Network
 from inbounds.errors import BadInput
-from inbounds.networks import Grown, Guided, Merged, Prior, build
+from inbounds.networks import Dilate, EdgeFilter, ExtraBackground, InitialShare, build
 
 
 def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
@@ -21,16 +21,16 @@ def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
         BadInput: There is no such network, or it does not take these settings.
     """
     try:
-        made = build(settings.name, channels, classes + settings.spare, **settings.settings)
+        made = build(settings.name, channels, classes + settings.extra_background, **settings.settings)
     except (ValueError, TypeError, ImportError) as error:
         raise BadInput(f"network.name={settings.name}: {error}") from None
-    if settings.spare:
-        made = Merged(made, settings.spare)
-    if settings.prior:
+    if settings.extra_background:
+        made = ExtraBackground(made, settings.extra_background)
+    if settings.initial_share:
         try:
-            made = Prior(made, settings.prior, classes)
+            made = InitialShare(made, settings.initial_share, classes)
         except ValueError as error:
-            raise BadInput(f"network.prior={settings.prior}: {error}") from None
-    if settings.guided:
-        made = Guided(made, settings.guided)
-    return Grown(made, settings.grown) if settings.grown else made
+            raise BadInput(f"network.initial_share={settings.initial_share}: {error}") from None
+    if settings.edge_filter:
+        made = EdgeFilter(made, settings.edge_filter)
+    return Dilate(made, settings.dilate) if settings.dilate else made

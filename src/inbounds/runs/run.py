@@ -1,8 +1,8 @@
-"""A training run as a folder: what it was told, where it stands, what it measured, and the networks it keeps.
+"""A training run as a folder: what decides it, where it stands, what it measured, and the networks it keeps.
 
-run.json                what it was told: recipe, settings, data and its checksum, seed, versions
+run.json                what decides it: recipe, settings, data and its checksum, seed, versions
 metrics.csv             one long table: epoch, split, metric, class, value
-checkpoints/0007/       after epoch 7: last, best and constraints (.safetensors), the optimiser, state.json
+checkpoints/0007/       after epoch 7: last and best (.safetensors), the optimiser, state.json
 tensorboard/            the same curves for TensorBoard
 """
 
@@ -21,15 +21,18 @@ from typing import Any
 import torch
 
 from inbounds.annotations.annotation import UNLABELLED
+from inbounds.batches.samples import draw_full
 from inbounds.config import Settings
-from inbounds.datasets.batches import draw_full
-from inbounds.datasets.store import FULL, Store
 from inbounds.errors import BadInput
+from inbounds.runs.describe import describe
 from inbounds.runs.network import network_of
 from inbounds.runs.supervise import supervision_of
+from inbounds.store.store import FULL, Store
 from inbounds.writing import write_json
 
-MODELS = ("best", "constraints", "last")
+MODELS = ("best", "last")
+SCHEMA = 2
+"""Of `run.json`; the runs of 0.1 have none, and settings with other names."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Run:
         classes: Sequence[str] = (),
         seed: int = 0,
     ) -> Run:
-        """Write down what a new run is told.
+        """Write down what decides a new run.
 
         Raises:
             BadInput: There is a run at this path already, the store lacks what was asked for, or the settings do not
@@ -97,11 +100,13 @@ class Run:
         chosen = [store.classes[store.class_index(name)] for name in classes] or list(store.classes[1:])
         if store.classes[0] in chosen or len(set(chosen)) != len(chosen):
             raise BadInput(f"{store.path}: classes must differ and cannot be the background: {', '.join(chosen)}")
-        supervision_of(settings, store, chosen, facts)
+        supervision = supervision_of(settings, store, chosen, facts)
         network_of(settings.network, store.channels, len(chosen) + 1)
         training = [number for number, record in enumerate(store.records) if record.split == "train"]
         draw_full(store, training, settings.hybrid.full_scans, seed, only=settings.hybrid.only_full)
+        labelled = store.about(annotation)
         about = {
+            "schema": SCHEMA,
             "recipe": settings.recipe,
             "settings": settings.model_dump(),
             "store": str(store.path.resolve()),
@@ -112,8 +117,9 @@ class Run:
                 "fit": store.source.get("fit"),
                 **({"pixel": store.source["pixel"]} if "pixel" in store.source else {}),
             },
-            "annotation": {"name": annotation, **store.about(annotation)},
+            "annotation": {"name": annotation, **labelled},
             "facts": facts,
+            "known": describe(annotation, labelled, settings.hybrid, supervision.constraints, chosen),
             "classes": chosen,
             "channels": store.channels,
             "seed": seed,
@@ -131,12 +137,17 @@ class Run:
 
     @classmethod
     def open(cls, path: Path) -> Run:
-        """Read what a run was told."""
+        """Read what decides a run."""
         file = path / "run.json"
         if not file.is_file():
             raise BadInput(f"{path}: this is not a run (no run.json in it); make one with `inbounds train`")
         try:
             about = json.loads(file.read_text(encoding="utf-8"))
+            if about.get("schema") != SCHEMA:
+                raise BadInput(
+                    f"{file}: made by another version of inbounds, whose settings have other names; train it again, or "
+                    "use the version that made it"
+                )
             return cls(
                 path,
                 Settings.model_validate(about["settings"]),
@@ -148,7 +159,9 @@ class Run:
                 about["seed"],
                 about,
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, BadInput):
+                raise
             raise BadInput(f"{file}: damaged ({error}); start the run again") from None
 
     def moved(self, store: Store) -> Run:
@@ -168,11 +181,11 @@ class Run:
     @property
     def checkpoint(self) -> Path | None:
         """The folder of the newest complete checkpoint."""
-        found = sorted(folder for folder in (self.path / "checkpoints").glob("[0-9]*") if folder.is_dir())
-        return found[-1] if found else None
+        finished = sorted(folder for folder in (self.path / "checkpoints").glob("[0-9]*") if folder.is_dir())
+        return finished[-1] if finished else None
 
     def weights(self, model: str = "best") -> Path:
-        """The file of a network that the run keeps: `best`, `constraints` or `last`."""
+        """The file of a network that the run keeps: `best` or `last`."""
         if model not in MODELS:
             raise BadInput(f"no model {model!r}; there are: {', '.join(MODELS)}")
         if self.checkpoint is None:
@@ -187,7 +200,7 @@ class Run:
 
     @property
     def default_model(self) -> str:
-        """`best` where there was a truth to choose by, else `constraints`, else `last`."""
+        """`best` where there was a truth to choose by, else `last`."""
         folder = self.checkpoint
         kept = [model for model in MODELS if folder is not None and (folder / f"{model}.safetensors").is_file()]
         return kept[0] if kept else "last"
@@ -207,13 +220,13 @@ def _gpu(device: str) -> dict[str, str]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in ("inbounds", "torch", "numpy", "lightning", "lightning-fabric", "monai"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _commit() -> str | None:
@@ -222,9 +235,9 @@ def _commit() -> str | None:
         return named
     here = Path(__file__).parent
     try:
-        told = subprocess.run(
+        answer = subprocess.run(
             ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=5, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return told.stdout.strip() or None if told.returncode == 0 else None
+    return answer.stdout.strip() or None if answer.returncode == 0 else None

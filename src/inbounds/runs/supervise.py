@@ -5,16 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
+from inbounds.batches.fact_tensors import to_tensors
 from inbounds.config import ConstraintSettings, ProposalSettings, Settings
 from inbounds.constraints import Bounds, Common, Constraint, Fixed, Individual, Tags, hinge, log_barrier, quadratic
-from inbounds.datasets.known import to_tensors
-from inbounds.datasets.store import Store
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, nearest
 from inbounds.losses import Ascent, Exact, Proposals
 from inbounds.regions import Statistic, border, centroid, mean_intensity, moment, size, spread, variance_intensity
+from inbounds.store.store import Store
 from inbounds.supervision import Supervision, recipes
 
 STATISTICS: dict[str, Statistic[...]] = {
@@ -31,10 +30,7 @@ STATISTICS: dict[str, Statistic[...]] = {
 def known_recipe(name: str) -> str:
     """The name of a recipe, or a refusal that names the nearest."""
     if name not in recipes:
-        near = get_close_matches(name, recipes, n=1)
-        raise BadInput(
-            f"no recipe {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(recipes)}")
-        )
+        raise BadInput(f"no recipe {name!r}; {nearest(name, recipes)}")
     return name
 
 
@@ -66,18 +62,18 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
     if unused:
         raise BadInput(f"the recipe {settings.recipe!r} has no {unused[0]!r}; it takes {', '.join(takes) or 'nothing'}")
     try:
-        made = _with_margin(build(**given), settings.margin)
+        made = _tightened(build(**given), settings.tighten)
         extra = [_constraint(written, classes, number) for number, written in enumerate(settings.constraints, start=1)]
         return replace(made, constraints=[*made.constraints, *extra])
     except ValueError as error:
         raise BadInput(str(error)) from None
 
 
-def _with_margin(made: Supervision, margin: float) -> Supervision:
+def _tightened(made: Supervision, share: float) -> Supervision:
     """The same, aiming at sizes well within their bounds. Tags are left alone: they bound nothing that is close."""
 
     def aiming(one: Constraint) -> Constraint:
-        return replace(one, margin=margin) if one.statistic == size and not isinstance(one.bounds, Tags) else one
+        return replace(one, tighten=share) if one.statistic == size and not isinstance(one.bounds, Tags) else one
 
     proposals = made.proposals
     if isinstance(proposals, Proposals):
@@ -92,12 +88,8 @@ def _common_range(settings: Settings, store: Store, classes: Sequence[str], fact
     records = [record for record in store.records if record.patient == common.patient]
     if not records or facts is None:
         patients = sorted({record.patient for record in store.records})
-        near = get_close_matches(common.patient, patients, n=1)
-        what = (
-            "there are no facts"
-            if records
-            else f"no patient {common.patient!r}" + (f"; did you mean {near[0]!r}?" if near else "")
-        )
+        missing = f"no patient {common.patient!r}; {nearest(common.patient, patients)}"
+        what = "there are no facts" if records else missing
         raise BadInput(f"{store.path}: common bounds cannot be fitted: {what}")
     table, _ = to_tensors(store, store.facts(facts), [store.class_index(name) for name in classes])
     rows = [position for record in records for position in record.range]
@@ -156,6 +148,6 @@ def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int
         scope=written.scope,
         name=written.name or f"{written.statistic}_{number}",
         wish=written.wish,
-        margin=written.margin,
+        tighten=written.tighten,
         fades=written.fades,
     )

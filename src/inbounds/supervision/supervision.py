@@ -36,7 +36,7 @@ class Supervision:
 
     Args:
         label_loss: A function of log-probabilities `(B, K, *space)` and labels `(B, *space)`, and, where images do not
-            count alike, of `counts=`, what each of them counts.
+            count alike, of `label_weight=`, what each of them counts.
         constraints: What else should hold, each with its own weight. One of weight 0 is no part of the loss, but
             whoever asks which constraints hold is told of it.
         proposals: Completes the labels before the label loss sees them: a function of log-probabilities and annotation,
@@ -83,13 +83,13 @@ class Supervision:
             )
         log_probs = logits.to(wide(logits.dtype)).log_softmax(dim=1)
         label = annotation.label if self.proposals is None else self.proposals(log_probs, annotation)
-        counted = {} if annotation.counts is None else {"counts": annotation.counts}
-        total = self.label_loss(log_probs, label, **counted)
+        weighed = {} if annotation.label_weight is None else {"label_weight": annotation.label_weight}
+        total = self.label_loss(log_probs, label, **weighed)
         named = {"labels": total.detach()}
-        weighed = [c for c in self.constraints if isinstance(c.weight, Tensor) or c.weight != 0]
-        if weighed:
+        active = [c for c in self.constraints if isinstance(c.weight, Tensor) or c.weight != 0]
+        if active:
             probs = log_probs.exp()
-            for constraint in weighed:
+            for constraint in active:
                 term = constraint(probs, image, annotation)
                 named[constraint.name] = term.detach()
                 total = total + term

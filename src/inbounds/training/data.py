@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inbounds.batches.samples import Samples, load, truth_of
 from inbounds.config import Hybrid
-from inbounds.datasets.batches import Samples, load, truth_of
 from inbounds.runs.run import Run
 
 
@@ -28,11 +28,11 @@ class Data:
             "classes": run.classes,
             "split": split,
             "device": device,
-            "resident": self.resident(run, device),
+            "data_on_device": self.on_device(run, device),
             "full_scans": hybrid.full_scans,
             "only_full": hybrid.only_full,
             "repeat": hybrid.repeat,
-            "weak": hybrid.weak,
+            "weak_label_weight": hybrid.weak_label_weight,
             "seed": run.seed if hybrid.full_scans else 0,
         }
         key = (run.store, run.annotation, *chosen.values())
@@ -41,9 +41,9 @@ class Data:
         found: Samples = self.kept[key]
         return found
 
-    def resident(self, run: Run, device: torch.device) -> bool:
+    def on_device(self, run: Run, device: torch.device) -> bool:
         """Whether the run's slices lie on the device: as its settings say, else where they fit."""
-        wanted = run.settings.training.resident
+        wanted = run.settings.training.data_on_device
         if wanted is not None:
             return wanted
         key = (run.store, device)

@@ -16,10 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inbounds.datasets.augment import Augment
-from inbounds.datasets.batches import by_scan, by_slice
+from inbounds.batches.augment import Augment
+from inbounds.batches.samples import by_scan, by_slice
 from inbounds.errors import BadInput
-from inbounds.evaluation.validate import CHUNK, Found, validate
+from inbounds.evaluation.validate import Validation, validate
+from inbounds.inference.forward import CHUNK
 from inbounds.runs import checkpoint
 from inbounds.runs.checkpoint import State
 from inbounds.runs.metrics import Log, Measured
@@ -28,8 +29,8 @@ from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
 from inbounds.supervision import Supervision
 from inbounds.training.data import Data
-from inbounds.training.lane import AHEAD, MARK, Fetched, Lane, Replayed
 from inbounds.training.step import Step
+from inbounds.training.stream import AHEAD, MARK, Fetched, GraphedStep, Stream
 
 COMPILE_FROM = {"cuda": 100_000 * 256**2, "cpu": 20_000 * 256**2}
 """Pixels seen from which compiling pays. It takes about a minute; ENet on a slice of 256x256 then saves about a
@@ -54,7 +55,7 @@ class Progress:
         epochs: How many there will be.
         step: Steps done in this epoch.
         steps: Of this epoch.
-        rate: The learning rate.
+        lr: The learning rate.
         terms: Mean of each loss term over this epoch so far.
         validation: What the last validation found, by metric (of all classes together).
         seconds_left: An estimate for the whole run; infinite before the first step.
@@ -64,7 +65,7 @@ class Progress:
     epochs: int
     step: int
     steps: int
-    rate: float
+    lr: float
     terms: dict[str, float]
     validation: dict[str, float]
     seconds_left: float
@@ -104,7 +105,7 @@ class Trainer:
     """One run on its way: data, network, optimiser and where it stands.
 
     Args:
-        run: What it was told.
+        run: What decides what it does.
         show: Receives the progress, about once a second.
         data: Where runs in one process share their data.
     """
@@ -127,9 +128,9 @@ class Trainer:
             torch.set_num_threads(training.threads)
         torch.manual_seed(run.seed)
         self.network: nn.Module = build_network(run).to(device)
-        self.judged = copy.deepcopy(self.network) if training.average else self.network
-        self.lane = Lane(device, run.seed, capture=training.capture)
-        if self.lane.capture:
+        self.judged = copy.deepcopy(self.network) if training.ema else self.network
+        self.stream = Stream(device, run.seed, cuda_graphs=training.cuda_graphs)
+        if self.stream.cuda_graphs:
             # Shapes do not change, so that looking for the fastest kernels pays, where any will do.
             torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
         self.supervision, self.fading = _fading(supervision_of(settings, store, run.classes, run.facts), device)
@@ -139,19 +140,19 @@ class Trainer:
         held_out = [record for record in store.records if record.split == "validation"]
         self.held_out = data.samples(run, device, "validation") if held_out else None
         self.truth = data.truth(run, device) if any(record.truth for record in held_out) else None
-        self.rate = torch.tensor(training.rate, device=device)
+        self.lr = torch.tensor(training.lr, device=device)
         self.optimiser = torch.optim.Adam(
             self.network.parameters(),
-            lr=self.rate,
+            lr=self.lr,
             betas=training.betas,
             weight_decay=training.weight_decay,
             fused=True,
             capturable=device.type == "cuda",
         )
         self.order = torch.Generator().manual_seed(run.seed)
-        self.state = State(rate=training.rate)
-        self.found: dict[str, float] = {}
-        self.told: Progress | None = None
+        self.state = State(lr=training.lr)
+        self.validation: dict[str, float] = {}
+        self.progress: Progress | None = None
         volumes = any(constraint.scope == "volume" for constraint in self.supervision.constraints)
         self.whole_scans = volumes if training.whole_scans is None else training.whole_scans
         if volumes and not self.whole_scans:
@@ -161,7 +162,7 @@ class Trainer:
         self.step = self._make_step()
         self.fetched: Fetched | None = None
         self.validated = self._make_validation()
-        self.lane.ready()
+        self.stream.ready()
 
     def _require_knowledge(self) -> None:
         """Refuse a constraint whose bounds are not known for any image: it would never act, and nobody would see.
@@ -174,7 +175,7 @@ class Trainer:
             batch = self.samples.whole(group)
             shape = batch.image.shape
             probs = batch.image.new_full((shape[0], len(run.classes) + 1, *shape[2:]), 1 / (len(run.classes) + 1))
-            idle = [one for one in idle if not bool(one.held(probs, batch.image, batch.annotation)[1].any())]
+            idle = [one for one in idle if not bool(one.satisfied(probs, batch.image, batch.annotation)[1].any())]
             if not idle:
                 return
         if idle:
@@ -189,10 +190,10 @@ class Trainer:
         training = self.run.settings.training
         part = training.compile
         if part is None:
-            seen = self.samples.labels.numel() * training.copies * training.epochs
-            pays = seen >= COMPILE_FROM.get(self.lane.device.type, seen + 1)
-            part = "all" if pays and _has_compiler(self.lane.device) else "nothing"
-        elif part != "nothing" and not _has_compiler(self.lane.device):
+            seen = self.samples.labels.numel() * training.repeats * training.epochs
+            pays = seen >= COMPILE_FROM.get(self.stream.device.type, seen + 1)
+            part = "all" if pays and _has_compiler(self.stream.device) else "nothing"
+        elif part != "nothing" and not _has_compiler(self.stream.device):
             raise BadInput(
                 f"training.compile={part}: there is no compiler here (g++ for a CPU, gcc for a GPU); install one, or "
                 "set training.compile=nothing"
@@ -214,23 +215,23 @@ class Trainer:
             Augment(**self.run.settings.augment.model_dump()),
             self.optimiser,
             self.fabric.backward,
-            self.lane,
+            self.stream,
             whole_scans=self.whole_scans,
             compiled=compiled,
-            mean=(self.judged, training.average) if training.average else None,
+            mean=(self.judged, training.ema) if training.ema else None,
         )
 
-    def _make_validation(self) -> Callable[[], Found] | None:
+    def _make_validation(self) -> Callable[[], Validation] | None:
         if self.held_out is None:
             return None
         groups, held_out = self.held_out.groups(CHUNK), self.held_out
         judged = self.fabric.setup_module(self.judged)
 
-        def look(_length: int = 0) -> Found:
+        def look(_length: int = 0) -> Validation:
             return validate(judged, held_out, self.truth, self.supervision, self.run.classes, groups)
 
         # Streamed data are gathered by the host, which a graph cannot hold.
-        return Replayed(look, self.lane) if held_out.rows is None else look
+        return GraphedStep(look, self.stream) if held_out.rows is None else look
 
     def fit(self, *, resume: bool = False) -> None:
         """Train until the last epoch. With `resume`, go on from the newest checkpoint.
@@ -241,7 +242,7 @@ class Trainer:
         """
         for waits in self.steps(resume=resume):
             if waits:
-                self.lane.wait()
+                self.stream.wait()
 
     def steps(self, *, resume: bool = False) -> Iterator[bool]:
         """The same, a few steps at a time. Yields whether nothing could be done but wait for the GPU.
@@ -253,15 +254,15 @@ class Trainer:
         if latest is not None and not resume:
             raise BadInput(f"{self.run.path}: this run has begun already; add --resume to go on with it")
         if latest is not None:
-            raw = self.network if training.average else None
+            raw = self.network if training.ema else None
             self.state = checkpoint.load(latest, self.judged, self.optimiser, raw)
             self._restore_generators()
-        self._set_rate()
-        self.lane.ready()
+        self._set_lr()
+        self.stream.ready()
         if self.state.epoch < training.epochs:
             # The first step may take a minute, to be compiled.
-            number, rate = self.state.epoch + 1, self.state.rate
-            self.show(Progress(number, training.epochs, 0, self._steps(), rate, {}, {}, math.inf))
+            number, lr = self.state.epoch + 1, self.state.lr
+            self.show(Progress(number, training.epochs, 0, self._steps(), lr, {}, {}, math.inf))
             yield False
         log = Log(self.run.path, self.state.epoch)
         begun, before = time.monotonic(), self.state.epoch
@@ -272,16 +273,16 @@ class Trainer:
                 while self.state.epoch < training.epochs:
                     yield from self._epoch(begun, before)
                     rows = yield from self._rows()
-                    better = self._judge(rows)
-                    if self.told is not None:
-                        self.show(replace(self.told, validation=self.found))
-                    with self.lane.here():
+                    best = self._judge(rows)
+                    if self.progress is not None:
+                        self.show(replace(self.progress, validation=self.validation))
+                    with self.stream.here():
                         taken = self._take()
                     self._check(taken)
                     if written is not None:
                         written.result()
                     log.write(rows)
-                    written = writer.submit(checkpoint.write, self.run.path, taken, better)
+                    written = writer.submit(checkpoint.write, self.run.path, taken, best=best)
                 if written is not None:
                     written.result()
         finally:
@@ -290,8 +291,8 @@ class Trainer:
     def _take(self) -> checkpoint.Taken:
         training = self.run.settings.training
         self.state.generators = self._generators()
-        optimiser = None if training.light else self.optimiser
-        return checkpoint.take(self.state, self.judged, optimiser, self.network if training.average else None)
+        optimiser = self.optimiser if training.save_optimizer else None
+        return checkpoint.take(self.state, self.judged, optimiser, self.network if training.ema else None)
 
     def _check(self, taken: checkpoint.Taken) -> None:
         """A loss tells of weights that are not finite one step later: the last step of an epoch has none."""
@@ -299,7 +300,7 @@ class Trainer:
             if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
                 raise NotFinite(
                     f"{self.run.path}: {name} was not finite after epoch {self.state.epoch}. The checkpoint "
-                    f"after epoch {self.state.epoch - 1} is kept; a lower rate or weight helps"
+                    f"after epoch {self.state.epoch - 1} is kept; a lower training.lr or weight helps"
                 )
 
     def _plan(self) -> list[Tensor]:
@@ -307,47 +308,47 @@ class Trainer:
         if self.whole_scans:
             return [torch.tensor(self.samples.slices_of(scan)) for scan in by_scan(self.samples, self.order)]
         training = self.run.settings.training
-        return list(by_slice(self.samples, training.batch, self.order, copies=training.copies))
+        return list(by_slice(self.samples, training.batch, self.order, repeats=training.repeats))
 
     def _steps(self) -> int:
         training = self.run.settings.training
         if self.whole_scans:
             return len(self.samples.records)
-        return math.ceil(len(self.samples) * training.copies / training.batch)
+        return math.ceil(len(self.samples) * training.repeats / training.batch)
 
     def _epoch(self, begun: float, before: int) -> Iterator[bool]:
         self.network.train()
         steps = self._steps()
-        told = time.monotonic()
-        with self.lane.here():
+        shown = time.monotonic()
+        with self.stream.here():
             self.step.begin(self._plan())
         for step in range(1, steps + 1):
-            with self.lane.here():
+            with self.stream.here():
                 self.step()
                 if step % MARK == 0:
-                    self.lane.mark()
+                    self.stream.mark()
                 now = time.monotonic()
-                if now - told > 1 and step < steps:
-                    told = now
-                    self._tell(begun, before, final=False)
+                if now - shown > 1 and step < steps:
+                    shown = now
+                    self._report(begun, before, final=False)
             if step % TURN == 0:
                 yield False
-                while self.lane.ahead() > AHEAD:
+                while self.stream.ahead() > AHEAD:
                     yield True
         yield from self._drained()
-        with self.lane.here():
-            self._tell(begun, before, final=True)
+        with self.stream.here():
+            self._report(begun, before, final=True)
 
     def _drained(self) -> Iterator[bool]:
         """Go on when the device has done all that it was given."""
-        self.lane.mark()
-        while self.lane.ahead():
+        self.stream.mark()
+        while self.stream.ahead():
             yield True
 
-    def _tell(self, begun: float, before: int, *, final: bool) -> None:
+    def _report(self, begun: float, before: int, *, final: bool) -> None:
         """Look at the latch, and show where the run stands; but for the end of an epoch, as of the time before."""
         numbers = self.step.numbers()
-        if final or not self.lane.cuda:
+        if final or not self.stream.cuda:
             read, self.fetched = numbers.tolist(), None
         else:
             # Copied while the GPU goes on, and looked at a second later: nobody waits.
@@ -365,11 +366,11 @@ class Trainer:
         training, steps = self.run.settings.training, self._steps()
         done = number - 1 - before + step / steps
         left = (time.monotonic() - begun) / done * (training.epochs - before - done)
-        self.told = Progress(number, training.epochs, int(step), steps, self.state.rate, terms, self.found, left)
+        self.progress = Progress(number, training.epochs, int(step), steps, self.state.lr, terms, self.validation, left)
         if final:
             self.means = terms  # shown when this epoch's validation is known
         else:
-            self.show(self.told)
+            self.show(self.progress)
 
     def _stop(self, epoch: int, at: int, caught: dict[str, float]) -> None:
         named = self._names(self.step.plan[at - 1])
@@ -377,7 +378,7 @@ class Trainer:
         terms = ", ".join(f"{name} {value:g}" for name, value in caught.items())
         raise NotFinite(
             f"{self.run.path}: the loss was not finite in epoch {epoch}, step {at}, on {cases} (terms: {terms}): "
-            f"nothing was updated since. The checkpoint after epoch {epoch - 1} is kept; a lower rate or weight helps"
+            f"nothing was updated since. The checkpoint after epoch {epoch - 1} is kept; a lower lr or weight helps"
         )
 
     def _rows(self) -> Generator[bool, None, list[Measured]]:
@@ -385,69 +386,66 @@ class Trainer:
         self.state.epoch = number = self.state.epoch + 1
         if number == 1 and self.judged is not self.network:
             # The mean starts with the weights after the first epoch, not with the random ones before it.
-            with self.lane.here():
+            with self.stream.here():
                 self.judged.load_state_dict(self.network.state_dict())
         rows = [Measured(number, "train", f"loss_{name}", "", value) for name, value in self.means.items()]
-        rows.append(Measured(number, "train", "rate", "", self.state.rate))
+        rows.append(Measured(number, "train", "lr", "", self.state.lr))
         if self.validated is not None:
-            with self.lane.here():
-                found = self.validated()
+            with self.stream.here():
+                validation = self.validated()
             yield from self._drained()
-            with self.lane.here():
-                values = found.values.tolist()
-            for (metric, klass), value in zip(found.names, values, strict=True):
-                if not (math.isnan(value) and metric.startswith(("held", "violations"))):  # then nothing was known
+            with self.stream.here():
+                values = validation.values.tolist()
+            for (metric, klass), value in zip(validation.names, values, strict=True):
+                if not (math.isnan(value) and metric.startswith(("satisfied", "violations"))):  # then nothing was known
                     rows.append(Measured(number, "validation", metric, klass, value))
         return rows
 
-    def _judge(self, rows: list[Measured]) -> dict[str, bool]:
-        """Which kept networks this epoch's takes the place of; and the rate of the next epoch."""
-        found = {row.metric: row.value for row in rows if row.split == "validation" and not row.klass}
-        self.found = {metric: value for metric, value in found.items() if not math.isnan(value)}
-        score, violations, state = self.found.get("dsc_slice"), self.found.get("violations"), self.state
-        better = {
-            "best": score is not None and (state.best is None or score > state.best[0]),
-            # Of equal epochs the later one, which has learnt more; it is no progress, though.
-            "constraints": violations is not None and (state.fewest is None or violations <= state.fewest[0]),
-        }
-        fewer = violations is not None and (state.fewest is None or violations < state.fewest[0])
+    def _judge(self, rows: list[Measured]) -> bool:
+        """Whether this epoch's network is the best so far; and the learning rate of the next epoch."""
+        numbers = {row.metric: row.value for row in rows if row.split == "validation" and not row.klass}
+        self.validation = {metric: value for metric, value in numbers.items() if not math.isnan(value)}
+        score, violations, state = self.validation.get("dsc_slice"), self.validation.get("violations"), self.state
+        best = score is not None and (state.best is None or score > state.best[0])
+        fewer = violations is not None and (state.fewest is None or violations < state.fewest)
         if score is not None or violations is not None:
-            progress = better["best"] if score is not None else fewer
+            # The schedule's progress; without a truth to score by, it is fewer violated bounds.
+            progress = best if score is not None else fewer
             state.bad_epochs = 0 if progress else state.bad_epochs + 1
-        if score is not None and better["best"]:
+        if score is not None and best:
             state.best = score, state.epoch
-        if violations is not None and better["constraints"]:
-            state.fewest = violations, state.epoch
-        with self.lane.here():
-            self._set_rate()
-        return better
+        if fewer:
+            state.fewest = violations
+        with self.stream.here():
+            self._set_lr()
+        return best
 
-    def _set_rate(self) -> None:
-        """The rate of the next epoch."""
+    def _set_lr(self) -> None:
+        """The learning rate of the next epoch."""
         training = self.run.settings.training
         if training.schedule == "cosine":
-            self.state.rate = training.rate * (1 + math.cos(math.pi * self.state.epoch / training.epochs)) / 2
+            self.state.lr = training.lr * (1 + math.cos(math.pi * self.state.epoch / training.epochs)) / 2
         elif self.state.bad_epochs >= training.patience:
             self.state.bad_epochs = 0
-            self.state.rate *= training.factor
-        self.rate.fill_(self.state.rate)
+            self.state.lr *= training.factor
+        self.lr.fill_(self.state.lr)
         for weight, at_first in self.fading:
-            weight.fill_(at_first * self.state.rate / training.rate)
+            weight.fill_(at_first * self.state.lr / training.lr)
         for group in self.optimiser.param_groups:
-            group["lr"] = self.rate
+            group["lr"] = self.lr
 
     def _generators(self) -> dict[str, Tensor]:
-        return {"generator.order": self.order.get_state(), f"generator.{self._kind}": self.lane.generator.get_state()}
+        return {"generator.order": self.order.get_state(), f"generator.{self._kind}": self.stream.generator.get_state()}
 
     def _restore_generators(self) -> None:
         kept = self.state.generators
         self.order.set_state(kept["generator.order"])
         if f"generator.{self._kind}" in kept:
-            self.lane.generator.set_state(kept[f"generator.{self._kind}"])
+            self.stream.generator.set_state(kept[f"generator.{self._kind}"])
 
     @property
     def _kind(self) -> str:
-        return self.lane.device.type
+        return self.stream.device.type
 
     def _names(self, index: Tensor) -> list[str]:
         """The slices of a batch in words."""

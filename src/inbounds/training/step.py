@@ -8,19 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inbounds.datasets.augment import Augment
-from inbounds.datasets.batches import Batch, Group, Samples
+from inbounds.batches.augment import Augment
+from inbounds.batches.samples import Batch, Group, Samples
 from inbounds.regions.scans import Scans
 from inbounds.supervision import Supervision
-from inbounds.training.lane import Lane, Replayed
+from inbounds.training.stream import GraphedStep, Stream
 
 
 class Step:
     """The steps of a run's epochs.
 
-    All that a step needs lies on the device: the order of the epoch's slices and how many of them are done, the rate,
-    the sums of the loss terms, and a latch. Once a loss is not finite, the latch keeps the optimiser from updating
-    anything, and remembers the step and its terms. So a step is the same sequence of kernels every time.
+    All that a step needs lies on the device: the order of the epoch's slices and how many of them are done, the
+    learning rate, the sums of the loss terms, and a latch. Once a loss is not finite, the latch keeps the optimiser
+    from updating anything, and remembers the step and its terms. So a step is the same sequence of kernels every time.
 
     Args:
         network: As it is trained: gives logits.
@@ -29,7 +29,7 @@ class Step:
         augment: What changes every batch.
         optimiser: Fused, so that it minds the latch.
         backward: Takes the total.
-        lane: Where steps run.
+        stream: Where steps run.
         whole_scans: Whether a batch is one whole scan.
         compiled: A length of batch, and the network and the supervision compiled for it.
         mean: A running mean of the network's weights, and the share of it that stays at each step.
@@ -43,7 +43,7 @@ class Step:
         augment: Augment,
         optimiser: torch.optim.Optimizer,
         backward: Callable[[Tensor], None],
-        lane: Lane,
+        stream: Stream,
         *,
         whole_scans: bool = False,
         compiled: tuple[int, Callable[..., Any], Callable[..., Any]] | None = None,
@@ -53,12 +53,12 @@ class Step:
         self.supervision: Callable[..., Any] = supervision
         self.samples, self.optimiser = samples, optimiser
         self.augment = None if augment == Augment() else augment
-        self.backward, self.lane, self.whole_scans, self.compiled = backward, lane, whole_scans, compiled
+        self.backward, self.stream, self.whole_scans, self.compiled = backward, stream, whole_scans, compiled
         self.mean: tuple[list[Tensor], list[Tensor], float] | None = None
         if mean is not None:
             averaged, stays = mean
             self.mean = _numbers(averaged), _numbers(network), 1 - stays
-        device = lane.device
+        device = stream.device
         self.names: list[str] = []
         self.plan: Sequence[Tensor] = ()
         self.at = 0
@@ -71,18 +71,18 @@ class Step:
         self.broken_terms = torch.zeros(0, device=device)
         # Fused Adam skips its update while this is 1.
         optimiser.found_inf = self.broken  # type: ignore[attr-defined]
-        self.replayed = Replayed(self._step, lane)
+        self.replayed = GraphedStep(self._step, stream)
 
     def begin(self, plan: Sequence[Tensor]) -> None:
         """Start an epoch: the positions of each batch, in order."""
         self.plan, self.at = plan, 0
         order = torch.cat(list(plan))
-        if self.lane.cuda:
+        if self.stream.cuda:
             order = order.pin_memory()
         if len(self.positions) != len(order):
             if self.replayed.graphs:
                 raise RuntimeError("an epoch cannot change its length: captured graphs read where its order lies")
-            self.positions = torch.empty_like(order, device=self.lane.device)
+            self.positions = torch.empty_like(order, device=self.stream.device)
         self.positions.copy_(order, non_blocking=True)
         for counter in (self.taken, self.count, self.sums):
             counter.zero_()
@@ -126,11 +126,11 @@ class Step:
         if self.samples.rows is not None:
             index = self.plan[self.at]
         else:
-            index = self.positions[self.taken + torch.arange(length, device=self.lane.device)]
+            index = self.positions[self.taken + torch.arange(length, device=self.stream.device)]
             self.taken += length
         if not self.whole_scans:
             return self.samples.batch(index)
-        one = torch.zeros(length, dtype=torch.long, device=self.lane.device)
+        one = torch.zeros(length, dtype=torch.long, device=self.stream.device)
         return self.samples.whole(Group(index, Scans(one, 1), self.samples.scans.index[index[:1].to(one.device)]))
 
 

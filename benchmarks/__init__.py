@@ -1,0 +1,1 @@
+"""How long training takes, measured: what `make bench` runs."""

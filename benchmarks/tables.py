@@ -1,0 +1,162 @@
+"""Tables of a benchmark, and the pages that show its numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from inbounds.errors import BadInput
+
+Lines = list[list[str]]
+Points = list[tuple[int, float]]
+MARKED = re.compile(r"(<!-- bench:([\w+/-]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
+
+TITLES = {
+    "steps": "a training step; over partial cross-entropy",
+    "steps-compiled": "a training step, compiled; over partial cross-entropy",
+    "modes": "a training step; over the same as it is written",
+    "many": "runs side by side, per run and step; over one alone",
+    "epoch": "an epoch; over its steps alone",
+    "comparison": "an epoch of the paper's nine supervisions side by side",
+    "memory": "an epoch of a short run, and its memory",
+    "plain": "a training step; over a plain loop",
+    "growth": "the steps of an epoch",
+}
+COLUMNS = {
+    "ms": "median (ms)",
+    "spread": "quartiles (ms)",
+    "ratio": "ratio",
+    "images_per_second": "images/s",
+    "images": "images",
+    "outside": "outside steps",
+    "minutes": "200 epochs (min)",
+    "ms_per_image": "ms per image",
+    "peak_mb": "peak (MB)",
+    "early_mb": "early (MB)",
+    "late_mb": "at the end (MB)",
+}
+CONSTRAINTS = ("penalty_1", "penalty_2", "size_centroid", "size_centroid_intensity")
+
+
+def paper_times() -> dict[str, float | None]:
+    """The paper's times of a training step in ms, by supervision."""
+    content = json.loads(Path(__file__).with_name("paper.json").read_text(encoding="utf-8"))
+    times: dict[str, float | None] = content["timing"]
+    return times
+
+
+def section_lines(section: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, Lines]:
+    """The title of a section, and its table; the first line is the head."""
+    mine = [row for row in rows if row["section"] == section]
+    shown = [key for key in COLUMNS if any(_cell(row, key) for row in mine)]
+    head = ["", "batch", *(COLUMNS[key] for key in shown)]
+    named = ([row.get("label") or row["name"], str(row["batch"])] for row in mine)
+    lines = [[*name, *(_cell(row, key) for key in shown)] for name, row in zip(named, mine, strict=True)]
+    return TITLES[section], [head, *lines]
+
+
+def timing_lines(benches: Sequence[Mapping[str, Any]], paper: Mapping[str, float | None]) -> Lines:
+    """The paper's times of a step at batch 1 and ours, and how both grow from partial cross-entropy."""
+    heads = ["paper, GTX 1080 Ti", *(bench["device"] for bench in benches)]
+    lines = [["a training step, batch 1", *(text for head in heads for text in (f"{head} (ms)", "ratio"))]]
+    ours = [_by_name(bench, "steps", 1) for bench in benches]
+    base = paper["partial"] or 1.0
+    for name in dict.fromkeys(name for rows in ours for name in rows):
+        theirs = paper.get(name)
+        label = next(rows[name]["label"] for rows in ours if name in rows)
+        known = ["", ""] if theirs is None else [f"{theirs:.0f}", f"{theirs / base:.3f}"]
+        measured = [_cell(rows.get(name, {}), key) for rows in ours for key in ("ms", "ratio")]
+        lines.append([label, *known, *measured])
+    return lines
+
+
+def constraint_lines(benches: Sequence[Mapping[str, Any]]) -> Lines:
+    """What constraints add to a step, over partial cross-entropy."""
+    ours = [(bench["device"], batch, _by_name(bench, "steps", batch)) for bench in benches for batch in (1, 8)]
+    lines = [["over partial cross-entropy", *(f"{device}, batch {batch}" for device, batch, _ in ours)]]
+    for name in CONSTRAINTS:
+        measured = [rows[name] for _, _, rows in ours if name in rows]
+        if measured:
+            lines.append([measured[0]["label"], *(_cell(rows.get(name, {}), "ratio") for _, _, rows in ours)])
+    return lines
+
+
+def filled(text: str, benches: Mapping[str, Mapping[str, Any]], paper: Mapping[str, float | None]) -> str:
+    """A page with everything between `<!-- bench:... -->` and `<!-- end -->` as the benchmarks have it.
+
+    Marks are `FILE/SECTION` for a table, `FILE/SECTION/NAME/BATCH` for a time and with `/KEY` for another number; and
+    `timing` and `constraints`, tables over all files.
+
+    Args:
+        text: Of the page, in Markdown.
+        benches: By name what `python -m benchmarks --json` wrote.
+        paper: The paper's times in ms.
+    """
+
+    def between(mark: re.Match[str]) -> str:
+        start, wanted, _, end = mark.groups()
+        file, *parts = wanted.split("/")
+        if len(parts) > 1:
+            section, name, batch, *key = parts
+            row = _by_name(benches.get(file, {"rows": []}), section, int(batch)).get(name, {})
+            return f"{start}{_cell(row, key[0] if key else 'ms') or 'not measured'}{end}"
+        if wanted == "timing":
+            lines = timing_lines(list(benches.values()), paper)
+        elif wanted == "constraints":
+            lines = constraint_lines(list(benches.values()))
+        else:
+            lines = section_lines(parts[0], benches[file]["rows"])[1] if file in benches else []
+        return f"{start}\n\n{markdown(lines) if len(lines) > 1 else 'Not measured yet.'}\n\n{end}"
+
+    return MARKED.sub(between, text)
+
+
+def _by_name(bench: Mapping[str, Any], section: str, batch: int) -> dict[str, Mapping[str, Any]]:
+    return {row["name"]: row for row in bench["rows"] if (row["section"], row["batch"]) == (section, batch)}
+
+
+def _cell(row: Mapping[str, Any], key: str) -> str:
+    if key == "spread" and row:
+        return f"{_short(row['low'])} to {_short(row['high'])}"
+    value = row.get(key)
+    if value is None:
+        return ""
+    if key == "ratio":
+        return f"{value:.3f}"
+    return f"{value:.1%}" if key == "outside" else _short(value)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 or isinstance(value, int) else f"{value:.2f}"
+
+
+def markdown(lines: Lines) -> str:
+    """A table whose first line is the head."""
+    head, *others = ("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join([head, "|" + "---|" * len(lines[0]), *others])
+
+
+def read_benches(folder: Path) -> dict[str, dict[str, Any]]:
+    """By name, the files that `python -m benchmarks --json` wrote into a folder."""
+    return {file.stem: _read(file) for file in sorted(folder.glob("*.json"))}
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        [(row["section"], row["name"], row["batch"], row["ms"]) for row in content["rows"]]
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{file}: not a benchmark ({error!r}); measure again with `python -m benchmarks`") from None
+    return content
+
+
+def growth(bench: Mapping[str, Any]) -> tuple[Points, Points]:
+    """Seconds of an epoch's steps by images, at the largest batch; and ms per image by batch, for the same images."""
+    rows = [row for row in bench["rows"] if row["section"] == "growth"]
+    largest = max((row["batch"] for row in rows), default=0)
+    images = sorted((row["images"], row["ms"] / 1000) for row in rows if row["batch"] == largest)
+    middle = images[len(images) // 2][0] if images else 0
+    return images, sorted((row["batch"], row["ms_per_image"]) for row in rows if row["images"] == middle)

@@ -1,0 +1,68 @@
+"""`python -m reproduction NAME`: the paper's tables and figures, the paper beside ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from inbounds.cli import run_program
+from inbounds.cli.shared import open_store, seed_numbers
+from reproduction import reproduce as library
+from reproduction.experiment import TIMING, experiment
+from reproduction.pages import write_timing
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str, typer.Argument(help="left-ventricle, hybrid, spine, prostate, bounds or timing.", metavar="NAME")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for runs, results, tables and figures.")],
+    store: Annotated[
+        Path | None, typer.Option(help="The data; without it nothing is trained, and tables and figures are made anew.")
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="A run for each, such as 0,1,2.")] = "0",
+    preset: Annotated[
+        str, typer.Option(help="paper: as the authors ran it; fast: cheaper, for a GPU; small: for a CPU.")
+    ] = "paper",
+    rows: Annotated[str, typer.Option(help="Which rows, such as full,individual; all if not given.")] = "",
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of all rows, such as training.epochs=2; repeatable.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on, and leave what is finished.")] = False,
+) -> None:
+    """Train the rows of one of the paper's tables, and lay the results beside the paper's."""
+    if name == TIMING:
+        typer.echo(f"{write_timing(out / 'results')}: written")
+        return
+    experiment(name)
+    if store is None:
+        library.write_all(name, out, say=typer.echo)
+        return
+    try:
+        failures = library.reproduce(
+            name,
+            out,
+            store=open_store(store),
+            preset=preset,
+            rows=[row.strip() for row in rows.split(",") if row.strip()],
+            seeds=seed_numbers(seeds),
+            changes=changes or [],
+            resume=resume,
+            say=typer.echo,
+        )
+    except KeyboardInterrupt:
+        typer.echo("Stopped. Every finished epoch is kept; go on with the same command and --resume", err=True)
+        raise typer.Exit(130) from None
+    for path, reason in failures.items():
+        typer.secho(f"Failed: {path}: {reason}", fg="red", err=True)
+    if failures:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    run_program(app, "python -m reproduction")

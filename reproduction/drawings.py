@@ -1,0 +1,67 @@
+"""What the figures of collected results show, and the files they are drawn to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from reproduction.experiment import experiment, paper
+from reproduction.figures import Curve, Level, draw_curves, draw_levels
+from reproduction.results import Collected, rows_of
+
+
+def figures(name: str, preset: str, runs: Sequence[Collected]) -> dict[str, Any]:
+    """What each figure of an experiment shows, by the name of its file; only those that have anything to show."""
+    panels, lines, across = curves(name, preset, runs), levels(name, preset, runs), experiment(name).levels
+    shown: dict[str, Any] = {}
+    if panels:
+        shown["curves"] = (panels,)
+    if across is not None and any(not math.isnan(mean) for line in lines for mean, _ in line.ours):
+        shown["levels"] = (across.across, _places(name), lines)
+    return shown
+
+
+def draw(folder: Path, name: str, preset: str, runs: Sequence[Collected]) -> list[Path]:
+    """The figures of an experiment as SVG and PNG files."""
+    ways: dict[str, Callable[..., list[Path]]] = {"curves": draw_curves, "levels": draw_levels}
+    shown = figures(name, preset, runs)
+    return [file for stem, content in shown.items() for file in ways[stem](folder / stem, *content)]
+
+
+def curves(name: str, preset: str, runs: Sequence[Collected]) -> list[tuple[str, list[Curve]]]:
+    """What the figure of DSC by epoch shows: by panel the curves of the rows that were run.
+
+    A panel with a single curve compares nothing, and is left out where another one does.
+    """
+    by_row, panels = rows_of(name, preset, runs), []
+    for panel in experiment(name).curves:
+        some = [Curve(label, tuple(_points(run) for run in by_row[row])) for row, label in panel.rows.items()]
+        panels.append((panel.title, [curve for curve in some if curve.seeds]))
+    return [panel for panel in panels if len(panel[1]) > 1] or [panel for panel in panels if panel[1]]
+
+
+def _points(run: Collected) -> tuple[tuple[float, float], ...]:
+    return tuple(zip(run.curves["epoch"], run.curves["dsc_volume"], strict=True))
+
+
+def levels(name: str, preset: str, runs: Sequence[Collected]) -> list[Level]:
+    """What the figure over levels shows: DSC per volume at the best epoch, and the paper's."""
+    by_row, across, theirs = rows_of(name, preset, runs), experiment(name).levels, paper(name)
+    lines = []
+    for label, rows in across.lines.items() if across is not None else ():
+        ours, figures = [], []
+        for place in _places(name):
+            values = [run.value("dsc_volume", "best") for run in by_row[rows[place]]] if place in rows else []
+            ours.append((fmean(values) if values else math.nan, stdev(values) if len(values) > 1 else math.nan))
+            figure = theirs[rows[place]] if place in rows else None
+            figures.append(math.nan if figure is None else figure)
+        lines.append(Level(label, tuple(ours), tuple(figures)))
+    return lines
+
+
+def _places(name: str) -> list[str]:
+    across = experiment(name).levels
+    return list(dict.fromkeys(place for rows in across.lines.values() for place in rows)) if across else []

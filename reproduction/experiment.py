@@ -1,0 +1,170 @@
+"""The experiments as they are written down: plain settings, a file each."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from inbounds.config import Model, Settings, read_settings
+from inbounds.errors import BadInput, nearest
+from inbounds.store.store import Store
+
+NAMES = ("left-ventricle", "hybrid", "spine", "prostate", "bounds")
+TIMING = "timing"
+HERE = Path(__file__).parent
+FIRST = "first"
+"""In place of a patient's name: the first patient of the training split, so that nobody chooses."""
+
+
+class Seeds(Model):
+    """Weak labels as the paper has them: how a store's annotation is made, and what it is called if it has to be."""
+
+    name: str
+    strategy: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class Row(Model):
+    """One row of a table: what is trained.
+
+    Attributes:
+        cells: What stands in the table's first columns.
+        recipe: What is known.
+        settings: Of this row alone.
+        presets: Settings of this row in some presets only.
+        seeds: Weak labels other than the experiment's.
+        same_as: `experiment/row` with the same settings, whose results serve where this row has none of its own.
+        data: What the store must be, by `name` or `rows` (where bounds in pixels are of a grid of that height);
+            elsewhere the row is left out.
+    """
+
+    cells: tuple[str, ...]
+    recipe: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+    presets: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    seeds: Seeds | None = None
+    same_as: str = ""
+    data: dict[Literal["name", "rows"], str] = Field(default_factory=dict)
+
+
+class Panel(Model):
+    """Curves by epoch: rows, and what they are called there."""
+
+    title: str
+    rows: dict[str, str]
+
+
+class Levels(Model):
+    """Lines over levels of something: for each line, the row at each level."""
+
+    across: str
+    lines: dict[str, dict[str, str]]
+
+
+class Experiment(Model):
+    """A table of the paper, and its figures."""
+
+    title: str
+    classes: tuple[str, ...]
+    columns: tuple[str, ...]
+    seeds: Seeds
+    settings: dict[str, Any]
+    presets: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    rows: dict[str, Row]
+    curves: tuple[Panel, ...] = ()
+    levels: Levels | None = None
+    pictures: dict[str, str] = Field(default_factory=dict)
+
+
+class Preset(Model):
+    """How all rows are trained: in words, and as settings."""
+
+    about: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+@cache
+def experiment(name: str) -> Experiment:
+    """An experiment by its name."""
+    if name not in NAMES:
+        raise BadInput(f"no experiment {name!r}; {nearest(name, (*NAMES, TIMING))}")
+    return Experiment.model_validate(_toml(f"{name}.toml"))
+
+
+@cache
+def presets() -> dict[str, Preset]:
+    """All presets by name."""
+    return {name: Preset.model_validate(content) for name, content in _toml("presets.toml").items()}
+
+
+@cache
+def paper(name: str) -> dict[str, float | None]:
+    """What the paper found, by row; nothing of an experiment that it does not have."""
+    every: dict[str, dict[str, float | None]] = json.loads((HERE / "paper.json").read_text(encoding="utf-8"))
+    return every.get(name, {})
+
+
+def chosen(experiment: Experiment, rows: Sequence[str], store: Store) -> list[str]:
+    """Some rows in the order of the table; if none are named, all that this store serves."""
+    has = {"name": store.name, "rows": str(store.shape[0])}
+    missing = {
+        row: f"{key}={value!r}"
+        for row, about in experiment.rows.items()
+        for key, value in about.data.items()
+        if has[key] != value
+    }
+    for row in rows:
+        if row not in experiment.rows:
+            raise BadInput(f"{experiment.title} has no row {row!r}; {nearest(row, experiment.rows)}")
+        if row in missing:
+            raise BadInput(f"{store.path}: the row {row!r} needs a store with {missing[row]}; prepare one")
+    return [row for row in experiment.rows if (row in rows if rows else row not in missing)]
+
+
+def settings_of(
+    experiment: Experiment, row: str, preset: str, store: Store | None, changes: Sequence[str] = ()
+) -> Settings:
+    """The settings of a row: of the experiment, of the preset, its own, then single changes, each above the last.
+
+    What an experiment or a row says of the preset counts above what the preset says of itself. Without a store, the
+    first patient has no name yet.
+    """
+    if preset not in presets():
+        raise BadInput(f"no preset {preset!r}; {nearest(preset, presets())}")
+    about = experiment.rows[row]
+    content: dict[str, Any] = {}
+    layers = (experiment.settings, presets()[preset].settings, experiment.presets.get(preset, {}))
+    for layer in (*layers, about.settings, about.presets.get(preset, {})):
+        content |= _flat(layer)
+    if not about.recipe.startswith("proposals_"):
+        content = {key: value for key, value in content.items() if not key.startswith("proposals.")}
+    if store is not None and content.get("common.patient") == FIRST:
+        content["common.patient"] = next(record.patient for record in store.records if record.split == "train")
+    written = [f"{key}={_inline(value)}" for key, value in content.items()]
+    return read_settings(about.recipe, None, [*written, *changes])
+
+
+def _inline(value: Any) -> str:
+    """A value as TOML writes it within a line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {_inline(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return json.dumps(value)
+
+
+def _flat(content: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        flat |= _flat(value, f"{before}{key}.") if isinstance(value, Mapping) else {f"{before}{key}": value}
+    return flat
+
+
+def _toml(file: str) -> dict[str, Any]:
+    return tomllib.loads((HERE / file).read_text(encoding="utf-8"))

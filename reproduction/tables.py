@@ -1,0 +1,151 @@
+"""Tables of collected results, in Markdown, the paper's figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from benchmarks.tables import markdown
+from pydantic import ValidationError
+
+from inbounds.config import Settings
+from reproduction.experiment import experiment, paper, presets, settings_of
+from reproduction.results import Collected, Protocol, rows_of
+
+NO_RESULT: Any = {
+    "common": True,  # the first patient's name is the data's
+    "training": {"device", "threads", "data_on_device", "cuda_graphs", "compile", "save_optimizer"},
+    "constraints": {"__all__": {"wish"}},
+}
+"""Settings that change where and how fast a run is, or what is told of it, and no result."""
+
+SHOWN: tuple[tuple[Protocol, str], ...] = (("best", "volume"), ("best", "slice"), ("last", "volume"), ("last", "slice"))
+
+
+def table(name: str, preset: str, collected: Sequence[Collected]) -> str:
+    """The paper's table with ours beside it, in Markdown; rows that were not run are named below it."""
+    about, theirs = experiment(name), paper(name)
+    lines = [[*about.columns, "paper", *(f"{protocol} epoch, per {what}" for protocol, what in SHOWN), "runs"]]
+    by_row = rows_of(name, preset, collected)
+    missing = [row for row, runs in by_row.items() if not runs]
+    for row, runs in by_row.items():
+        if row in missing and len(missing) < len(by_row):
+            continue
+        figure = theirs.get(row)
+        ours = [_mean([run.value(f"dsc_{what}", protocol) for run in runs]) for protocol, what in SHOWN]
+        lines.append([*about.rows[row].cells, "n/a" if figure is None else f"{figure:.3f}", *ours, _count(runs)])
+    notes = _notes(preset, by_row)
+    if 0 < len(missing) < len(by_row):
+        notes.append(f"Not run: {', '.join(f'`{row}`' for row in missing)}.")
+    return markdown(lines) + "\n" + "".join(f"\n{note}\n" for note in notes)
+
+
+def comparison(
+    name: str, presets_shown: Sequence[str], collected: Sequence[Collected], rows_shown: Sequence[str] = ()
+) -> str:
+    """Presets side by side, in Markdown: DSC per volume at the best and at the last epoch of each row.
+
+    Those under which nothing was run are left out; so are rows, where some are named.
+    """
+    about, theirs = experiment(name), paper(name)
+    by_preset = {preset: rows_of(name, preset, collected) for preset in presets_shown}
+    by_preset = {preset: rows for preset, rows in by_preset.items() if any(rows.values())}
+    lines = [[*about.columns, "paper", *(f"`{preset}`" for preset in by_preset)]]
+    for row in rows_shown or about.rows:
+        figure = theirs.get(row)
+        ours = [_best_and_last(rows[row]) for rows in by_preset.values()]
+        lines.append([*about.rows[row].cells, "n/a" if figure is None else f"{figure:.3f}", *ours])
+    on: dict[str, list[str]] = {}
+    for preset, rows in by_preset.items():
+        data = ", ".join(sorted({_data(run) for some in rows.values() for run in some}))
+        on.setdefault(data, []).append(f"`{preset}`")
+    legend = "; ".join(f"{data} for {', '.join(names)}" for data, names in on.items())
+    text = f"DSC per volume, best epoch / last epoch; empty where it was not run. Data: {legend}."
+    return "\n".join([markdown(lines), "", text, ""])
+
+
+def _best_and_last(runs: Sequence[Collected]) -> str:
+    if not runs:
+        return ""
+    both = (_mean([run.value("dsc_volume", protocol) for run in runs]) for protocol in ("best", "last"))
+    return " / ".join(both) + _short(runs)
+
+
+def _mean(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    return f"{fmean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
+
+
+def _count(runs: Sequence[Collected]) -> str:
+    return f"{len(runs)}{_short(runs)}" if runs else "not run"
+
+
+def _short(runs: Sequence[Collected]) -> str:
+    """Of runs that have not come to their end, how far they came, and how many they are unless it is all."""
+    unfinished = [run for run in runs if not run.finished]
+    came = {(run.about["epochs"], len(run.curves["epoch"])) for run in unfinished}
+    asked = {epochs: [str(far) for of, far in sorted(came) if of == epochs] for epochs, _ in sorted(came)}
+    short = [f"{' or '.join(far)} of {epochs} epochs" for epochs, far in asked.items()]
+    some = f"{len(unfinished)} had " if len(unfinished) < len(runs) else ""
+    return f" ({some}{', '.join(short)})" if short else ""
+
+
+def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
+    """What to know of the numbers: how and on what they were found, and which bounds were fitted."""
+    runs = [run for some in by_row.values() for run in some]
+    if not runs:
+        return []
+    about = presets()[preset].about if preset in presets() else ""
+    changes = sorted({change for run in runs for change in run.about.get("changes", []) if not _speed_alone(change)})
+    seeds = sorted({run.about["seed"] for run in runs})
+    data = sorted({_data(run) for run in runs})
+    parts = [
+        f"Preset `{preset}`" + (f": {about}" if about else ""),
+        *([f"changed: {', '.join(f'`{change}`' for change in changes)}"] if changes else []),
+        f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
+        f"data: {', '.join(data)}",
+        ", ".join(sorted({run.hardware for run in runs})),
+        f"commit {', '.join(sorted({(run.about.get('commit') or 'not known')[:10] for run in runs}))}",
+    ]
+    notes = ["; ".join(parts) + "."]
+    if old := [f"`{row}`" for row, some in by_row.items() if not all(_as_now(run) for run in some)]:
+        notes.append(f"Run with settings that the preset has no longer, and that are in their files: {', '.join(old)}.")
+    notes += sorted({run.about["note"] for run in runs if run.about.get("note")})
+    fitted: dict[str, str] = {}
+    for run in runs:
+        patient = ((run.about.get("settings") or {}).get("common") or {}).get("patient")
+        if patient:
+            (size,) = (phrase for phrase in run.about["known"] if phrase.startswith("size"))
+            size, _, _ = size.partition(" (aiming")  # which is a setting, not what was fitted
+            fitted.setdefault(f"Common bounds fitted on {patient}: {size}.", "")
+    return [*notes, *fitted]
+
+
+def _speed_alone(change: str) -> bool:
+    return change.partition("=")[0] in {f"training.{name}" for name in NO_RESULT["training"]}
+
+
+def _as_now(run: Collected) -> bool:
+    """Whether a run has the settings that its row and preset have today, as far as that can be told."""
+    (name, preset), settings = run.key, run.about.get("settings")
+    if not settings or preset not in presets() or run.row not in experiment(name).rows:
+        return True
+    try:
+        had = Settings.model_validate(settings)
+    except ValidationError:
+        return False
+    now = settings_of(experiment(name), run.row, preset, None, run.about.get("changes", []))
+    one, other = (each.model_dump(exclude=NO_RESULT) for each in (had, now))
+    return one == other
+
+
+def _data(run: Collected) -> str:
+    data = run.about.get("data") or {}
+    checksum = data.get("checksums", {}).get("images.npy", "")
+    made = run.about.get("preparation") or {}
+    size = "x".join(map(str, made.get("shape", [])))
+    return f"{data.get('name', 'not known')}" + (
+        f" ({size}, {made['fit']}, images {checksum[:10]})" if checksum else ""
+    )

@@ -1,0 +1,1 @@
+"""From a store to batches of tensors on a device."""

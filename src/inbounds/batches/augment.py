@@ -1,0 +1,195 @@
+"""Augmentation of whole batches on the device. What happens to an image happens to what is known of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from inbounds.annotations.annotation import UNLABELLED
+from inbounds.batches.fact_tensors import region_stays
+from inbounds.batches.samples import Batch
+
+
+@dataclass(frozen=True)
+class Augment:
+    """Random flips, turns, shifts, zooms and changes of brightness, one of each per image (per scan, for whole scans).
+
+    Image, label, truth and facts move together: a zoom scales sizes, a flip mirrors centroids, a change of contrast
+    changes the mean intensity. Where a region may have left the frame, the fact `cut` says so: its lower bounds open,
+    and its centre and brightness become unknown. What comes into the frame is black and unlabelled.
+
+    Attributes:
+        flip: Mirror rows, columns, both or neither; with `"columns"`, change left and right alone (with `"rows"`, top
+            and bottom).
+        quarter: Turn by 0, 90, 180 or 270 degrees (square images only).
+        rotate: Turn freely, by up to so many degrees either way.
+        translate: Shift along each axis by up to this share of the image's side.
+        zoom: Enlarge or shrink by up to this factor: 1.2 stands for 1/1.2 to 1.2.
+        contrast: Multiply the brightness by up to this factor or its inverse.
+        brightness: Add up to this much, where the image runs from 0 to 1.
+        reach: How far a region may stretch from its centre, in radii of a disc of its size. With a known centre and
+            size it says whether the region may have left the frame; raise it for long or scattered regions.
+    """
+
+    flip: bool | Literal["rows", "columns"] = False
+    quarter: bool = False
+    rotate: float = 0.0
+    translate: float = 0.0
+    zoom: float = 1.0
+    contrast: float = 1.0
+    brightness: float = 0.0
+    reach: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.zoom < 1 or self.contrast < 1:
+            raise ValueError(f"zoom and contrast are factors of 1 or more, not {self.zoom} and {self.contrast}")
+        if self.rotate < 0 or self.translate < 0 or self.brightness < 0:
+            raise ValueError("rotate, translate and brightness are 0 or more")
+        if self.flip not in (False, True, "rows", "columns"):
+            raise ValueError(f'flip is true, false, "rows" or "columns", not {self.flip!r}')
+
+    @property
+    def stays_on_grid(self) -> bool:
+        """Whether pixels only change places, so that nothing can leave the frame and nothing is interpolated."""
+        return self.rotate == 0 and self.translate == 0 and self.zoom == 1
+
+    def __call__(
+        self, batch: Batch, truth: Tensor | None = None, generator: torch.Generator | None = None
+    ) -> tuple[Batch, Tensor | None]:
+        """A changed batch, and the truth changed with it if it is given (for looking, never for a loss)."""
+        annotation = batch.annotation
+        scans = annotation.scans
+        draws = annotation.batch if scans is None else scans.count
+        chance = torch.rand(draws, 9, generator=generator, device=batch.image.device)
+        turn, shift, factor = self._motion(batch.image, chance)
+        gain, offset = self._light(chance)
+        per_draw = (turn, shift, factor, gain, offset)
+        per_image = per_draw if scans is None else tuple(scans.each(x) for x in per_draw)
+        turn_i, shift_i, factor_i, gain_i, offset_i = per_image
+        image = batch.image * gain_i[:, None, None, None] + offset_i[:, None, None, None]
+        grid = _grid(image, turn_i, shift_i, factor_i)
+        image = torch.nn.functional.grid_sample(image, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+        label = _sample(annotation.label, grid, outside=UNLABELLED)
+        facts = self._facts(dict(annotation.facts), batch.image.shape, turn_i, shift_i, factor_i, gain_i, offset_i)
+        scan_facts = {}
+        if annotation.scan_facts:
+            # A scan is cut where any of its slices is.
+            cut = scans.total(facts["cut"])[..., 0] > 0 if scans is not None and "cut" in facts else None
+            known = dict(annotation.scan_facts)
+            scan_facts = self._facts(known, batch.image.shape, turn, shift, factor, gain, offset, cut)
+        changed = replace(annotation, label=label, facts=facts, scan_facts=scan_facts)
+        return Batch(image, changed), None if truth is None else _sample(truth, grid, outside=0)
+
+    def _motion(self, image: Tensor, chance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """For each draw an orthogonal matrix `(n, 2, 2)`, a shift in pixels `(n, 2)` and a zoom factor `(n,)`."""
+        height, width = image.shape[-2:]
+        angle = (chance[:, 0] * 2 - 1) * math.radians(self.rotate)
+        if self.quarter:
+            if height != width:
+                raise ValueError(f"quarter turns need square images, not {height}x{width}")
+            angle = angle + (chance[:, 1] * 4).floor() * (math.pi / 2)
+        cos, sin = angle.cos(), angle.sin()
+        turn = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], dim=-2)
+        if self.flip:
+            signs = torch.where(chance[:, 2:4] < 0.5, -1.0, 1.0)
+            if isinstance(self.flip, str):
+                signs[:, 1 if self.flip == "rows" else 0] = 1.0
+            turn = turn * signs[:, None, :]
+        side = torch.stack([chance.new_full((), height), chance.new_full((), width)])
+        shift = (chance[:, 4:6] * 2 - 1) * self.translate * side
+        factor = torch.exp((chance[:, 6] * 2 - 1) * math.log(self.zoom))
+        return turn, shift, factor
+
+    def _light(self, chance: Tensor) -> tuple[Tensor, Tensor]:
+        gain = torch.exp((chance[:, 7] * 2 - 1) * math.log(self.contrast))
+        offset = (chance[:, 8] * 2 - 1) * self.brightness
+        return gain, offset
+
+    def _facts(
+        self,
+        facts: dict[str, Tensor],
+        shape: torch.Size,
+        turn: Tensor,
+        shift: Tensor,
+        factor: Tensor,
+        gain: Tensor,
+        offset: Tensor,
+        cut: Tensor | None = None,
+    ) -> dict[str, Tensor]:
+        height, width = shape[-2:]
+        if "size" in facts:
+            facts["size"] = facts["size"] * factor.square()[:, None, None]
+        if "centroid" in facts:
+            facts["centroid"] = move(facts["centroid"], (height, width), turn, shift, factor)
+        if "mean_intensity" in facts:
+            facts["mean_intensity"] = facts["mean_intensity"] * gain[:, None, None] + offset[:, None, None]
+        if self.stays_on_grid or not facts:
+            return facts
+        any_fact = next(iter(facts.values()))
+        if cut is None:
+            cut = ~_whole_frame_stays((height, width), turn, shift, factor)[:, None].expand(any_fact.shape[:2])
+            if "centroid" in facts and "size" in facts:
+                cut = cut & ~region_stays(facts["centroid"], facts["size"], (height, width), self.reach)
+            if "present" in facts:
+                cut = cut & (facts["present"][..., 0] != 0)
+        if "cut" in facts:
+            cut = cut | (facts["cut"][..., 0] == 1)
+        cut = cut[..., None]
+        for name in ("centroid", "mean_intensity"):
+            if name in facts:
+                facts[name] = torch.where(cut, torch.nan, facts[name])
+        return facts | {"cut": cut.to(any_fact.dtype)}
+
+
+def _apply(matrix: Float[Tensor, "n 2 2"], points: Float[Tensor, "n P 2"]) -> Float[Tensor, "n P 2"]:
+    """Written out, because a matrix product may be rounded to half precision, which moves pixels."""
+    return (matrix[:, None] * points[..., None, :]).sum(dim=-1)
+
+
+def _middle(like: Tensor, sides: tuple[int, int]) -> Float[Tensor, " 2"]:
+    return torch.stack([like.new_full((), (side - 1) / 2) for side in sides])
+
+
+def move(
+    points: Float[Tensor, "n P 2"], sides: tuple[int, int], turn: Tensor, shift: Tensor, factor: Tensor
+) -> Float[Tensor, "n P 2"]:
+    """Where points (row, column) end up: turned and enlarged about the middle of the image, then shifted."""
+    middle = _middle(points, sides)
+    turned = _apply(turn, points - middle)
+    return turned * factor[:, None, None] + middle + shift[:, None, :]
+
+
+def _grid(image: Tensor, turn: Tensor, shift: Tensor, factor: Tensor) -> Float[Tensor, "n H W 2"]:
+    """For each pixel of the result where it comes from, in the coordinates of `grid_sample`."""
+    height, width = image.shape[-2:]
+    rows = torch.arange(height, device=image.device, dtype=image.dtype)
+    columns = torch.arange(width, device=image.device, dtype=image.dtype)
+    pixels = torch.stack(torch.meshgrid(rows, columns, indexing="ij"), dim=-1).reshape(1, -1, 2)
+    middle = _middle(image, (height, width))
+    centred = (pixels - middle - shift[:, None, :]) / factor[:, None, None]
+    source = _apply(turn.transpose(1, 2), centred) + middle
+    row, column = source.unbind(-1)
+    grid = torch.stack([(2 * column + 1) / width - 1, (2 * row + 1) / height - 1], dim=-1)
+    return grid.reshape(-1, height, width, 2)
+
+
+def _sample(label: Tensor, grid: Tensor, *, outside: int) -> Tensor:
+    """Nearest neighbours; `grid_sample` fills with 0, so labels are moved until the filling is 0."""
+    moved = (label.to(grid.dtype) - outside)[:, None]
+    taken = torch.nn.functional.grid_sample(moved, grid, mode="nearest", padding_mode="zeros", align_corners=False)
+    return (taken[:, 0] + outside).round().to(label.dtype)
+
+
+def _whole_frame_stays(sides: tuple[int, int], turn: Tensor, shift: Tensor, factor: Tensor) -> Bool[Tensor, " n"]:
+    height, width = sides
+    ends = [[r, c] for r in (0.0, height - 1.0) for c in (0.0, width - 1.0)]
+    corners = torch.stack([torch.stack([turn.new_full((), v) for v in corner]) for corner in ends])
+    moved = move(corners.expand(len(turn), -1, -1), sides, turn, shift, factor)
+    limit = 2 * _middle(turn, sides)
+    slack = 1e-3
+    return ((moved >= -slack) & (moved <= limit + slack)).all(dim=-1).all(dim=-1)

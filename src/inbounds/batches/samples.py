@@ -1,0 +1,264 @@
+"""From a store to batches on a device.
+
+What training may see (`Samples`) and what evaluation may see (`Truth`) are different objects: no batch holds the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped, UInt8
+from torch import Tensor
+
+from inbounds.annotations.annotation import UNLABELLED, Annotation
+from inbounds.batches.fact_tensors import to_tensors
+from inbounds.errors import BadInput
+from inbounds.regions.scans import Scans
+from inbounds.store.record import Record
+from inbounds.store.store import Store
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some images and what is known of them: all that a supervision receives."""
+
+    image: Float[Tensor, "B channels H W"]
+    annotation: Annotation
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some whole scans of a `Samples`, by position: all on the device, so that nothing travels when it is used.
+
+    Attributes:
+        index: The positions of their slices.
+        scans: Which of them each slice belongs to.
+        which: Their numbers.
+    """
+
+    index: Int[Tensor, " B"]
+    scans: Scans
+    which: Int[Tensor, " S"]
+
+
+class Samples:
+    """Slices with their annotation, as tensors: on the device as stored (8-bit), or streamed from the disk.
+
+    Args:
+        images: The slices, in the store's own type.
+        labels: Chosen classes as 1, 2, ...; 255 where unlabelled.
+        facts: Of each slice, `(n, K, M)`.
+        scan_facts: Of each scan, `(scans, K, M)`.
+        records: The scans, whose slices follow each other.
+        device: Where batches are made.
+        rows: Where `images` is the whole store, the row of each slice in it.
+        label_weight: How much the labels of each slice count in a loss; all alike if not given.
+    """
+
+    def __init__(
+        self,
+        images: Shaped[Tensor, "stored channels H W"],
+        labels: UInt8[Tensor, "n H W"],
+        facts: Mapping[str, Float[Tensor, "n K _"]],
+        scan_facts: Mapping[str, Float[Tensor, "scans K _"]],
+        records: Sequence[Record],
+        device: torch.device | str = "cpu",
+        *,
+        rows: Int[Tensor, " n"] | None = None,
+        label_weight: Float[Tensor, " n"] | None = None,
+    ) -> None:
+        self.images, self.labels, self.records, self.rows = images, labels, tuple(records), rows
+        self.facts, self.scan_facts, self.label_weight = dict(facts), dict(scan_facts), label_weight
+        self.device = torch.device(device)
+        self.firsts = np.cumsum([0, *(record.slices for record in records)])
+        self.classes = self.facts["present"].shape[1]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def slices_of(self, scan: int) -> range:
+        """The positions of a scan's slices."""
+        return range(int(self.firsts[scan]), int(self.firsts[scan + 1]))
+
+    @cached_property
+    def scans(self) -> Scans:
+        """Which scan each slice belongs to, on the device."""
+        owner = torch.repeat_interleave(torch.tensor([record.slices for record in self.records]))
+        return Scans(owner.to(self.device), len(self.records))
+
+    def batch(self, index: Int[Tensor, " B"]) -> Batch:
+        """Slices by position, each by itself."""
+        return self._batch(index, {}, None)
+
+    def group(self, scans: Sequence[int]) -> Group:
+        """Some whole scans, ready for use."""
+        slices = [self.slices_of(scan) for scan in scans]
+        index = torch.tensor([position for some in slices for position in some], device=self.labels.device)
+        owner = torch.tensor([number for number, some in enumerate(slices) for _ in some], device=self.device)
+        return Group(index, Scans(owner, len(scans)), torch.tensor(list(scans), device=self.device))
+
+    def groups(self, size: int) -> list[Group]:
+        """All scans in order, in groups of at most so many slices (or of a single scan)."""
+        found: list[list[int]] = []
+        held = 0
+        for scan, record in enumerate(self.records):
+            if not found or held + record.slices > size:
+                found.append([])
+                held = 0
+            found[-1].append(scan)
+            held += record.slices
+        return [self.group(scans) for scans in found]
+
+    def whole(self, group: Group) -> Batch:
+        """All slices of some scans, for constraints on whole volumes."""
+        facts = {name: fact[group.which] for name, fact in self.scan_facts.items()}
+        return self._batch(group.index, facts, group.scans)
+
+    def scan_batch(self, scans: Sequence[int]) -> Batch:
+        """The same, of scans by number."""
+        return self.whole(self.group(scans))
+
+    def _batch(self, index: Tensor, scan_facts: Mapping[str, Tensor], scans: Scans | None) -> Batch:
+        there, here = index.to(self.labels.device), index.to(self.device)
+        stored = self.images[there if self.rows is None else self.rows[there]].to(self.device, non_blocking=True)
+        image = as_float(stored)
+        label = self.labels[there].to(self.device, non_blocking=True)
+        facts = {name: fact[here] for name, fact in self.facts.items()}
+        label_weight = None if self.label_weight is None else self.label_weight[here]
+        return Batch(image, Annotation(label, facts, scan_facts, scans, label_weight))
+
+
+def as_float(stored: Shaped[Tensor, "B channels H W"]) -> Float[Tensor, "B channels H W"]:
+    """Slices as a network sees them: brightness from 0 to 1, whether stored with 8 bits or as float16."""
+    return stored.float() / 255 if stored.dtype == torch.uint8 else stored.float()
+
+
+def load(
+    store: Store,
+    annotation: str,
+    *,
+    facts: str | None = None,
+    classes: Sequence[str] = (),
+    split: str | None = "train",
+    device: torch.device | str = "cpu",
+    data_on_device: bool = True,
+    full_scans: int = 0,
+    only_full: bool = False,
+    repeat: int = 1,
+    weak_label_weight: float = 1.0,
+    seed: int = 0,
+) -> Samples:
+    """The slices of a split with one of the store's annotations.
+
+    Args:
+        store: The prepared data set.
+        annotation: The name of the weak labels; `full` for complete ones.
+        facts: The name of the facts; those that belong to the annotation if not given, none for `full`.
+        classes: Which classes become 1, 2, ... in this order; all of them if not given. The others become background.
+        split: `train`, `validation`, `test`, or `None` for everything.
+        device: Where batches are made.
+        data_on_device: Keep all slices there. Otherwise they stay in memory-mapped files and travel batch by batch.
+        full_scans: Hybrid training: so many scans, drawn by the seed, have complete labels and nothing else is known of
+            them, which leaves their bounds open. The paper counts scans, not patients.
+        only_full: Keep only those scans.
+        repeat: How often those scans are there.
+        weak_label_weight: How much the labels of the other scans count in a loss, where those scans' own count as 1.
+        seed: Of that draw.
+    """
+    chosen = [store.class_index(name) for name in classes] or list(range(1, len(store.classes)))
+    if 0 in chosen or len(set(chosen)) != len(chosen):
+        raise BadInput(f"{store.path}: classes must differ and cannot be the background: {', '.join(classes)}")
+    name = facts or (annotation if annotation in store.fact_names else None)
+    table, scan_table = to_tensors(store, store.facts(name) if name else None, chosen)
+    numbers = [n for n, record in enumerate(store.records) if split is None or record.split == split]
+    if not numbers:
+        raise BadInput(f"{store.path}: no scan is in the split {split!r}")
+    full = draw_full(store, numbers, full_scans, seed, only=only_full)
+    if only_full:
+        numbers = sorted(full)
+    numbers = [n for n in numbers for _ in range(repeat if n in full else 1)]
+    remap = class_table(len(store.classes), chosen)
+    spans = [slice(store.records[n].first, store.records[n].range.stop) for n in numbers]
+    given, complete = store.label(annotation), store.truth if full else None
+    pieces = []
+    for n, span in zip(numbers, spans, strict=True):
+        source = given
+        if complete is not None and n in full:
+            source = complete
+            for fact in table.values():
+                fact[span] = torch.nan
+            for fact in scan_table.values():
+                fact[n] = torch.nan
+        pieces.append(remap[source[span]])
+    rows = torch.from_numpy(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
+    label_weight = None
+    if weak_label_weight != 1:
+        each = [1.0 if n in full else weak_label_weight for n in numbers for _ in store.records[n].range]
+        label_weight = torch.tensor(each).to(device)
+    images = torch.from_numpy(store.images)
+    where = torch.device(device) if data_on_device else torch.device("cpu")
+    return Samples(
+        images[rows].to(where) if data_on_device else images,
+        torch.from_numpy(np.concatenate(pieces)).to(where),
+        {name: fact[rows].to(device) for name, fact in table.items()},
+        {name: fact[torch.tensor(numbers)].to(device) for name, fact in scan_table.items()},
+        [store.records[n] for n in numbers],
+        device,
+        rows=None if data_on_device else rows,
+        label_weight=label_weight,
+    )
+
+
+def draw_full(store: Store, numbers: Sequence[int], count: int, seed: int, *, only: bool) -> set[int]:
+    """Scans to be labelled completely, drawn from those whose truth is known; some, if only they are kept."""
+    if only and not count:
+        raise BadInput(f"{store.path}: to keep only fully labelled scans, ask for some: full_scans is 0")
+    known = [n for n in numbers if store.records[n].truth]
+    if not 0 <= count <= len(known):
+        raise BadInput(f"{store.path}: {count} fully labelled scans asked for, and {len(known)} have a truth")
+    return set(np.random.default_rng(seed).permutation(known)[:count].tolist())
+
+
+def class_table(classes: int, chosen: Sequence[int]) -> UInt8[np.ndarray, " 256"]:
+    """From the store's classes to 1, 2, ... for the chosen ones; the others are background, 255 stays 255."""
+    table = np.full(256, UNLABELLED, dtype=np.uint8)
+    table[:classes] = 0
+    for number, value in enumerate(chosen, start=1):
+        table[value] = number
+    return table
+
+
+def truth_of(
+    store: Store, *, classes: Sequence[str] = (), split: str | None = "validation", device: torch.device | str = "cpu"
+) -> UInt8[Tensor, "n H W"]:
+    """The full masks of a split, in the order of its `Samples`, 255 where unknown. For evaluation only."""
+    chosen = [store.class_index(name) for name in classes] or list(range(1, len(store.classes)))
+    remap = class_table(len(store.classes), chosen)
+    records = [record for record in store.records if split is None or record.split == split]
+    if not records:
+        raise BadInput(f"{store.path}: no scan is in the split {split!r}")
+    return torch.from_numpy(np.concatenate([remap[store.truth[r.first : r.range.stop]] for r in records])).to(device)
+
+
+def by_slice(
+    samples: Samples, size: int, generator: torch.Generator, *, repeats: int = 1
+) -> Iterator[Int[Tensor, " B"]]:
+    """The positions of an epoch's batches in random order.
+
+    Args:
+        samples: What is trained on.
+        size: Slices a batch; the last batch may hold fewer.
+        generator: On the CPU.
+        repeats: How often each slice appears, each time augmented anew: 4 for the paper's prostate set-up.
+    """
+    order = torch.randperm(len(samples) * repeats, generator=generator) % len(samples)
+    yield from order.split(size)
+
+
+def by_scan(samples: Samples, generator: torch.Generator) -> Iterator[int]:
+    """The scans of an epoch in random order, for batches that hold one whole scan each."""
+    yield from torch.randperm(len(samples.records), generator=generator).tolist()

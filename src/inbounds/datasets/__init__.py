@@ -1,1 +1,0 @@
-"""From an archive, or from nothing, to slices with their truth."""

@@ -1,0 +1,89 @@
+"""What runs show while they go on: a table on a terminal, a line an epoch elsewhere."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from inbounds.training.loop import Progress
+
+ROOM_FOR_BARS = 100
+"""Columns of a terminal from which there are bars."""
+LAST = ("DSC", "satisfied")
+"""What stands behind the terms of the loss."""
+
+
+class Screen:
+    """Shows the progress of one run or of several."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
+        self.live: Any = None
+        self.shown: dict[Path, Progress] = {}
+
+    def __enter__(self) -> Screen:
+        if self.console.is_terminal:
+            from rich.live import Live
+
+            self.live = Live(get_renderable=self.table, console=self.console, refresh_per_second=4)
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def show(self, run: Path, progress: Progress) -> None:
+        """Show where a run stands."""
+        self.shown[run] = progress
+        if self.live is None and progress.step == progress.steps:
+            words = [f"{name} {value}" for name, value in _cells(progress).items()]
+            self.console.print(f"{run}: {', '.join(words)}", highlight=False, soft_wrap=True)
+
+    def table(self) -> Table:
+        """A line a run; what some runs do not have is empty."""
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        rows = {run: _cells(progress) for run, progress in self.shown.items()}
+        names = list(dict.fromkeys(name for cells in rows.values() for name in cells))
+        names = [name for name in names if name not in LAST] + [name for name in LAST if name in names]
+        bars = self.console.width >= ROOM_FOR_BARS
+        table = Table("run", *([""] if bars else []), *names, box=None, pad_edge=False)
+        for run, cells in rows.items():
+            told = self.shown[run]
+            done = (told.epoch - 1) * told.steps + told.step
+            bar = [ProgressBar(told.epochs * told.steps, done, width=12)] if bars else []
+            table.add_row(self._name(run), *bar, *(cells.get(name, "") for name in names))
+        return table
+
+    def _name(self, run: Path) -> str:
+        """What tells a run from the others."""
+        return str(run) if len(self.shown) == 1 else os.path.relpath(run, os.path.commonpath(self.shown))
+
+
+def _cells(progress: Progress) -> dict[str, str]:
+    left = progress.seconds_left
+    wait = f"{left:.0f} s" if left < 600 else f"{left / 60:.0f} min" if math.isfinite(left) else "?"
+    cells = {
+        "epoch": f"{progress.epoch}/{progress.epochs}",
+        "step": f"{progress.step}/{progress.steps}",
+        "lr": f"{progress.lr:.3g}",
+        "left": wait,
+        **{name: f"{value:.4g}" for name, value in progress.terms.items()},
+    }
+    if "dsc_volume" in progress.validation:
+        cells["DSC"] = f"{progress.validation['dsc_volume']:.3f}"
+    if "satisfied" in progress.validation:
+        cells["satisfied"] = f"{progress.validation['held']:.0%}"
+    return cells

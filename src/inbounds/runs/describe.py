@@ -1,0 +1,80 @@
+"""What a run knows of its images, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inbounds.config import Hybrid
+from inbounds.constraints import Common, Constraint, Fixed, Individual, Tags
+from inbounds.store.store import FULL
+
+
+def describe(
+    annotation: str, about: Mapping[str, Any], hybrid: Hybrid, constraints: Sequence[Constraint], classes: Sequence[str]
+) -> tuple[str, ...]:
+    """Which pixels are labelled, then one phrase for each constraint.
+
+    Args:
+        annotation: The name of the labels.
+        about: How they were made.
+        hybrid: How many scans are labelled in full.
+        constraints: Of the supervision.
+        classes: The names of classes 1, 2, ...
+    """
+    strategy = about.get("strategy", "")
+    if annotation == FULL:
+        labels = "every pixel"
+    elif strategy in ("", annotation):
+        labels = f"{annotation} labels"
+    else:
+        labels = f"{annotation} labels ({strategy})"
+    if hybrid.full_scans:
+        scans = f"{hybrid.full_scans} scan{'s' * (hybrid.full_scans > 1)} in full"
+        weight = hybrid.weak_label_weight
+        others = f"{labels} in the others" + (f" (counting {weight:.3g})" if weight != 1 else "")
+        labels = f"{scans}, " + ("nothing else" if hybrid.only_full else others)
+    return (labels, *(_phrase(one, classes) + _aim(one) for one in constraints))
+
+
+def _aim(constraint: Constraint) -> str:
+    words = ["a wish"] if constraint.wish else []
+    if constraint.tighten:
+        words.append(f"aiming inside by {100 * constraint.tighten:.3g} %")
+    if constraint.fades:
+        words.append("fading")
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _phrase(constraint: Constraint, classes: Sequence[str]) -> str:
+    what = constraint.statistic.fact.replace("_", " ")
+    unit, of = (" px" if what in ("size", "centroid", "spread") else ""), ""
+    if constraint.classes is not None and len(constraint.classes) < len(classes):
+        of = " of " + ", ".join("background" if k == 0 else classes[k - 1] for k in constraint.classes)
+    whose = "scan" if constraint.scope == "volume" else "image"
+    bounds = constraint.bounds
+    if isinstance(bounds, Tags):
+        return f"whether the region{of} is there"
+    if isinstance(bounds, Individual):
+        margin = f"{bounds.absolute:.3g}{unit}" if bounds.relative is None else f"{100 * bounds.relative:.3g} %"
+        side = "at most {} above" if bounds.tight == "upper" else "within {} of"
+        return f"{what}{of} {side.format(margin)} each {whose}'s own"
+    if isinstance(bounds, Common | Fixed):
+        where = " where it is there" if isinstance(bounds, Common) else ""
+        return f"{what}{of} {_range(bounds.lower, bounds.upper)}{unit}{where}, the same for every {whose}"
+    return f"{what}{of} within {type(bounds).__name__}"
+
+
+def _range(lower: Any, upper: Any) -> str:
+    low, high = _side(lower), _side(upper)
+    if low and high:
+        return f"from {low} to {high}"
+    return f"at least {low}" if low else f"at most {high}" if high else "unbounded"
+
+
+def _side(side: Any) -> str:
+    """A bound as text: one number, or one for each class; nothing where it is open."""
+    flat = [number for row in side for number in row] if isinstance(side, list) else [side]
+    if any(abs(number) == float("inf") for number in flat):
+        return ""
+    return " / ".join(dict.fromkeys(f"{number:.4g}" for number in flat))

@@ -1,0 +1,1 @@
+"""Files in and out: formats, archives, headers, geometry. Knows nothing of stores."""

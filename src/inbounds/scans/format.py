@@ -1,0 +1,155 @@
+"""What every format reader gives back, and the checks that they share."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Shaped, UInt8
+
+from inbounds.errors import BadInput
+
+Voxels = Shaped[np.ndarray, "slices rows columns"]
+Mask = UInt8[np.ndarray, "slices rows columns"]
+Affine = Float[np.ndarray, "4 4"]
+
+# A deflate stream spends at least 2 bits on 258 bytes; bzip2 gets further on a file of zeros.
+DEFLATE = 1032
+BZIP2 = 50_000
+
+
+@runtime_checkable
+class Geometry(Protocol):
+    """Where a scan's voxels lie, remembered in the terms of its own format so that a mask can be written back."""
+
+    @property
+    def affine(self) -> Affine | None:
+        """From `(column, row, slice, 1)` to mm right, anterior, superior; `None` where the file says nothing."""
+
+    def check(self, path: Path) -> None:
+        """Refuse a name whose format cannot hold a mask of this scan."""
+
+    def write(self, mask: Mask, path: Path) -> None:
+        """Write a mask of the scan's shape, in the format that the name of a checked `path` says."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One scan: what it says about itself and, once they are read, its voxels.
+
+    Attributes:
+        path: The file or folder.
+        shape: Slices, rows, columns.
+        spacing: The distance in mm between neighbours along the same three axes.
+        geometry: What a mask needs in order to lie exactly over the scan.
+        files: Every file that is read for this scan, in the order of the slices where there are several.
+        notes: Sentences about what was assumed, for a report.
+        load: Reads the voxels. It is told whether they are labels, which matters where colours are indices.
+        voxels: What was read, if anything was.
+    """
+
+    path: Path
+    shape: tuple[int, int, int]
+    spacing: tuple[float, float, float]
+    geometry: Geometry
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+    load: Callable[[bool], Voxels] = field(repr=False)
+    voxels: Voxels | None = field(default=None, repr=False)
+
+    @property
+    def array(self) -> Voxels:
+        """Slices, rows, columns, in the file's own type; float32 or float64 where the file rescales its values."""
+        if self.voxels is None:
+            raise ValueError(f"{self.path}: only the header was looked at; `read` or `read_labels` reads the voxels")
+        return self.voxels
+
+
+@contextmanager
+def blaming(
+    path: Path, what: str, *kinds: type[Exception], remedy: str = "copy or download it again"
+) -> Iterator[None]:
+    """Turn the errors that a library raises over a bad file into a `BadInput` with its last words."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except kinds as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        raise BadInput(f"{path}: {what} ({lines[-1][:200]}); {remedy}") from error
+
+
+def library(name: str, path: Path) -> ModuleType:
+    """Import a library that only some files need, at the time when one of them comes along."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise BadInput(
+            f"{path}: this format is read with {name}, which is not installed; pip install 'inbounds[data]'"
+        ) from error
+
+
+def opening(path: Path, count: int = 1024) -> bytes:
+    """The first bytes of a file, which must exist, hold something, and not be a web page or a placeholder."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(count)
+    except FileNotFoundError:
+        raise BadInput(f"{path}: there is no such file; check the name") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: the file cannot be opened ({error}); check the name and its permissions") from error
+    if not start:
+        raise BadInput(f"{path}: the file is empty (0 bytes); copy or download it again")
+    if start.lstrip()[:9].lower().startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        raise BadInput(
+            f"{path}: this is a web page saved under the name of a scan, often the login page of the site it came "
+            "from; log in there and download it again"
+        )
+    if start.startswith(b"version https://git-lfs"):
+        raise BadInput(f"{path}: this is a Git LFS placeholder, not the file itself; run `git lfs pull`")
+    return start
+
+
+def check_room(path: Path, promised: int, held: int, expansion: int = 1) -> None:
+    """Refuse a header that promises more than its file can hold, before any memory is asked for."""
+    if promised > held * expansion:
+        how = "" if expansion == 1 else " compressed"
+        raise BadInput(
+            f"{path}: the header promises {promised:,} bytes of voxels, but there are only {held:,}{how} bytes of "
+            "them; the file is cut short or its header is damaged: copy or download it again"
+        )
+
+
+def check_shape(path: Path, sizes: Sequence[int]) -> tuple[int, int, int]:
+    """From sizes in file order (columns, rows, slices and further axes of size 1) to slices, rows, columns."""
+    listed = " x ".join(str(size) for size in sizes)
+    if len(sizes) < 2:
+        raise BadInput(f"{path}: a file of {len(sizes)} dimensions ({listed}) is not an image; give one of 2 or 3")
+    if min(sizes) < 1:
+        raise BadInput(f"{path}: the header gives the size {listed}, which holds no voxels; export the scan again")
+    if math.prod(sizes[3:]) > 1:
+        raise BadInput(
+            f"{path}: a {len(sizes)}-D file ({listed}); split it into its frames and give one 3-D file for each"
+        )
+    columns, rows, slices = (*sizes, 1)[:3]
+    return slices, rows, columns
+
+
+def check_spacing(path: Path, steps: Sequence[float]) -> tuple[float, float, float]:
+    """From steps in file order to the spacing of slices, rows and columns; each must be a positive number of mm."""
+    for step in steps[:3]:
+        if not (math.isfinite(step) and step > 0):
+            listed = " x ".join(f"{value:g}" for value in steps)
+            raise BadInput(
+                f"{path}: the voxel spacing is {listed} mm, and {step:g} cannot be right; correct the header or "
+                "export the scan again"
+            )
+    column, row, between = (*map(float, steps), 1.0)[:3]
+    return between, row, column

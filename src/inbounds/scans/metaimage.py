@@ -1,0 +1,167 @@
+"""MetaImage: `.mhd` with its data file beside it, or `.mha` with the data inside.
+
+The header is a page of text and the data a plain or deflated block, so both are read here. ITK's own reader hands back
+half-read data as if they were whole and complains on the terminal only.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from inbounds.errors import BadInput
+from inbounds.scans.format import (
+    DEFLATE,
+    Scan,
+    Voxels,
+    blaming,
+    check_room,
+    check_shape,
+    check_spacing,
+    opening,
+)
+from inbounds.scans.itk import ItkGeometry, check_geometry
+
+SUFFIXES = (".mhd", ".mha")
+_TYPES = {
+    "MET_CHAR": "i1",
+    "MET_UCHAR": "u1",
+    "MET_SHORT": "i2",
+    "MET_USHORT": "u2",
+    "MET_INT": "i4",
+    "MET_UINT": "u4",
+    "MET_LONG": "i4",
+    "MET_ULONG": "u4",
+    "MET_LONG_LONG": "i8",
+    "MET_ULONG_LONG": "u8",
+    "MET_FLOAT": "f4",
+    "MET_DOUBLE": "f8",
+}
+
+
+def header(path: Path) -> Scan:
+    """Read the text header and look at the size of the data."""
+    fields, end = _fields(path)
+    count = int(_numbers(path, fields, ["NDims"], 1)[0])
+    if not 1 <= count <= 10:
+        raise BadInput(f"{path}: NDims is {count}; correct the header, which must describe a 2-D or 3-D scan")
+    sizes = [int(size) for size in _numbers(path, fields, ["DimSize"], count)]
+    shape = check_shape(path, sizes)
+    dtype = _dtype(path, fields)
+    steps = _numbers(path, fields, ["ElementSpacing", "ElementSize"], count, [1.0] * count)
+    spacing = check_spacing(path, steps)
+    geometry = ItkGeometry(
+        tuple(sizes),
+        tuple(steps),
+        tuple(_numbers(path, fields, ["Offset", "Position", "Origin"], count, [0.0] * count)),
+        _direction(path, fields, count),
+    )
+    check_geometry(path, geometry)
+    notes: tuple[str, ...] = ()
+    if not fields.keys() & {"ElementSpacing", "ElementSize"}:
+        notes = (f"{path}: the header gives no ElementSpacing; taken as 1 mm",)
+    data, offset = _data(path, fields, end)
+    packed = _true(fields, "CompressedData")
+    promised = math.prod(sizes) * dtype.itemsize
+    if int(_numbers(path, fields, ["HeaderSize"], 1, [0.0])[0]) == -1:
+        offset = max(0, data.stat().st_size - promised)
+    check_room(data, promised, max(0, data.stat().st_size - offset), DEFLATE if packed else 1)
+    load = partial(_load, data, offset, packed, dtype, shape)
+    return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), notes, load)
+
+
+def _fields(path: Path) -> tuple[dict[str, str], int]:
+    """The lines `key = value` up to `ElementDataFile`, which is always the last, and where they end."""
+    start = opening(path, 1 << 16)
+    fields: dict[str, str] = {}
+    end = 0
+    for line in start.splitlines(keepends=True):
+        end += len(line)
+        key, equals, value = line.decode("latin-1").partition("=")
+        if equals:
+            fields[key.strip()] = value.strip()
+        if "ElementDataFile" in fields:
+            return fields, end
+    raise BadInput(
+        f"{path}: this is not a MetaImage header (there is no line `ElementDataFile = ...`; it starts with "
+        f"{start[:16]!r}); export the scan again"
+    )
+
+
+def _numbers(
+    path: Path, fields: dict[str, str], names: list[str], count: int, default: list[float] | None = None
+) -> list[float]:
+    """The numbers under the first of several names for the same thing."""
+    name = next((name for name in names if name in fields), None)
+    if name is None and default is not None:
+        return default
+    if name is None:
+        raise BadInput(f"{path}: the MetaImage header lacks {names[0]}; export the scan again")
+    with blaming(path, f"{name} is {fields[name]!r}", ValueError, OverflowError, remedy="correct the header"):
+        numbers = [float(word) for word in fields[name].split()]
+        if len(numbers) != count:
+            raise ValueError(f"{count} numbers expected")
+        if name in ("NDims", "DimSize", "HeaderSize"):
+            return [float(int(number)) for number in numbers]
+        return numbers
+
+
+def _direction(path: Path, fields: dict[str, str], count: int) -> tuple[float, ...]:
+    """The file lists the direction of each axis in turn; ITK keeps them as the columns of a matrix."""
+    identity = [float(value) for value in np.eye(count).ravel()]
+    listed = _numbers(path, fields, ["TransformMatrix", "Rotation", "Orientation"], count * count, identity)
+    return tuple(float(value) for value in np.reshape(listed, (count, count)).T.ravel())
+
+
+def _true(fields: dict[str, str], *names: str) -> bool:
+    return any(fields.get(name, "").lower()[:1] in ("t", "1") for name in names)
+
+
+def _dtype(path: Path, fields: dict[str, str]) -> np.dtype[np.generic]:
+    kind = fields.get("ElementType", "")
+    channels = fields.get("ElementNumberOfChannels", "1")
+    if channels != "1" or kind.endswith("_ARRAY"):
+        raise BadInput(f"{path}: the voxels are colours or vectors of {channels} channels; save each channel as a scan")
+    if kind not in _TYPES:
+        raise BadInput(f"{path}: ElementType is {kind!r}; save the scan as one of {', '.join(_TYPES)}")
+    if fields.get("BinaryData", "True").lower()[:1] == "f":
+        raise BadInput(f"{path}: the voxels are written as text (BinaryData = False); save the scan in binary form")
+    swapped = _true(fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB")
+    return np.dtype((">" if swapped else "<") + _TYPES[kind])
+
+
+def _data(path: Path, fields: dict[str, str], end: int) -> tuple[Path, int]:
+    """The file that holds the voxels, and where in it they begin."""
+    name = fields["ElementDataFile"]
+    skip = max(0, int(_numbers(path, fields, ["HeaderSize"], 1, [0.0])[0]))
+    if name.upper() == "LOCAL":
+        return path, end + skip
+    if name.upper().startswith("LIST") or "%" in name:
+        raise BadInput(f"{path}: the slices lie in separate files ({name}); save the scan as a single .mha file")
+    data = path.parent / name
+    if not name or "\0" in name or not data.is_file():
+        raise BadInput(f"{path}: its data file {name!r} is missing; put it beside the header under exactly that name")
+    return data, skip
+
+
+def _load(
+    data: Path, offset: int, packed: bool, dtype: np.dtype[np.generic], shape: tuple[int, int, int], _labels: bool
+) -> Voxels:
+    wanted = math.prod(shape) * dtype.itemsize
+    with blaming(data, "the data are cut short or damaged", OSError, zlib.error), data.open("rb") as file:
+        file.seek(offset)
+        if packed:
+            inflate = zlib.decompressobj(wbits=47)  # zlib or gzip
+            content = inflate.decompress(file.read(), wanted)
+            # Past the last voxel there is only the checksum, and this compares it.
+            more = inflate.decompress(inflate.unconsumed_tail, 1)
+            if not (more or inflate.eof):
+                raise zlib.error(f"the stream stops after {len(content):,} bytes")
+        else:
+            content = file.read(wanted)
+    check_room(data, wanted, len(content))
+    return np.frombuffer(bytearray(content), dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)

@@ -1,0 +1,89 @@
+"""NRRD, attached (`.nrrd`) or with its data beside it (`.nhdr`), through SimpleITK."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from inbounds.errors import BadInput
+from inbounds.scans.format import (
+    BZIP2,
+    DEFLATE,
+    Scan,
+    Voxels,
+    blaming,
+    check_room,
+    check_shape,
+    check_spacing,
+    opening,
+)
+from inbounds.scans.itk import ItkGeometry, check_geometry, toolkit
+
+SUFFIXES = (".nrrd", ".nhdr")
+_EXPANSION = {"raw": 1, "bz2": BZIP2, "bzip2": BZIP2}
+
+
+def header(path: Path) -> Scan:
+    """Read the header, and look at the size of the data."""
+    data, expansion = _data(path)
+    reader = _reader(path)
+    with blaming(path, "the NRRD header is damaged", RuntimeError, remedy="export the scan again"):
+        reader.ReadImageInformation()
+    if reader.GetNumberOfComponents() != 1:
+        channels = reader.GetNumberOfComponents()
+        raise BadInput(f"{path}: the voxels are colours or vectors of {channels} channels; save each channel as a scan")
+    geometry = ItkGeometry(reader.GetSize(), reader.GetSpacing(), reader.GetOrigin(), reader.GetDirection())
+    shape = check_shape(path, geometry.size)
+    spacing = check_spacing(path, geometry.spacing)
+    check_geometry(path, geometry)
+    check_room(data, math.prod(geometry.size) * width(path, reader), data.stat().st_size, expansion)
+    files = tuple(dict.fromkeys((path, data)))
+    return Scan(path, shape, spacing, geometry, files, (), partial(_load, path, shape))
+
+
+def width(path: Path, reader: Any) -> int:
+    """The bytes of one voxel; complex numbers are refused."""
+    name = str(toolkit(path).GetPixelIDValueAsString(reader.GetPixelID()))
+    words = name.split("-bit ")
+    if "complex" in name or len(words) != 2 or not words[0].isdigit():
+        raise BadInput(f"{path}: the voxels are of the type {name!r}; save the scan as whole or real numbers")
+    return int(words[0]) // 8
+
+
+def _reader(path: Path) -> Any:
+    reader = toolkit(path).ImageFileReader()
+    reader.SetImageIO("NrrdImageIO")
+    reader.SetFileName(str(path))
+    return reader
+
+
+def _data(path: Path) -> tuple[Path, int]:
+    """The file that holds the voxels, and how far its encoding may expand."""
+    start = opening(path, 1 << 16)
+    if not start.startswith(b"NRRD"):
+        raise BadInput(f"{path}: this is not an NRRD file (it starts with {start[:8]!r}); export the scan again")
+    fields: dict[str, str] = {}
+    for line in start.decode("latin-1").splitlines():
+        if not line:
+            break
+        key, _, value = line.partition(":")
+        fields[key.strip().lower()] = value.strip()
+    expansion = _EXPANSION.get(fields.get("encoding", "").lower(), DEFLATE)
+    name = fields.get("data file", fields.get("datafile"))
+    if name is None:
+        return path, expansion
+    if name.upper().startswith("LIST") or "%" in name:
+        raise BadInput(f"{path}: the slices lie in separate files ({name}); save the scan as a single .nrrd file")
+    data = path.parent / name
+    if not name or "\0" in name or not data.is_file():
+        raise BadInput(f"{path}: its data file {name!r} is missing; put it beside the header under exactly that name")
+    return data, expansion
+
+
+def _load(path: Path, shape: tuple[int, int, int], _labels: bool) -> Voxels:
+    with blaming(path, "the data are cut short or damaged", RuntimeError):
+        image = _reader(path).Execute()
+    array: Voxels = toolkit(path).GetArrayFromImage(image).reshape(shape)
+    return array

@@ -1,0 +1,186 @@
+"""PNG and TIFF in shades of gray: one picture, a TIFF of several pages, or a folder with a picture for each slice.
+
+Such files say nothing reliable about millimetres: the spacing is 1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped
+
+from inbounds.errors import BadInput
+from inbounds.scans.format import (
+    DEFLATE,
+    Mask,
+    Scan,
+    Voxels,
+    blaming,
+    check_room,
+    library,
+    opening,
+)
+
+SUFFIXES = (".png", ".tif", ".tiff")
+_GRAY = ("1", "L", "P", "RGB", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
+
+
+@dataclass(frozen=True)
+class PictureGeometry:
+    """The names of a folder's pictures, in the order of the slices; none for a single file."""
+
+    names: tuple[str, ...]
+    slices: int
+
+    @property
+    def affine(self) -> None:
+        """Pictures do not say where they lie."""
+        return
+
+    def check(self, path: Path) -> None:
+        """The mask of a folder is a folder; that of several pages is a TIFF; that of one picture either format."""
+        suffix = path.suffix.lower()
+        if self.names and suffix in SUFFIXES:
+            raise BadInput(f"{path}: the scan is a folder of pictures, and so is its mask; give the name of a folder")
+        if not self.names and (suffix not in SUFFIXES or (suffix == ".png" and self.slices > 1)):
+            raise BadInput(f"{path}: the mask of a picture is one too; name it .tif{' or .png' * (self.slices == 1)}")
+
+    def write(self, mask: Mask, path: Path) -> None:
+        """Write a picture, a TIFF of several pages, or a folder of pictures with the names of the scan's."""
+        images = [library("PIL.Image", path).fromarray(np.ascontiguousarray(plane)) for plane in mask]
+        if self.names:
+            path.mkdir()
+            for name, image in zip(self.names, images, strict=True):
+                image.save(path / name, format=_format(name))
+        elif _format(path.name) == "PNG":
+            images[0].save(path, format="PNG")
+        else:
+            images[0].save(path, format="TIFF", save_all=True, append_images=images[1:], compression="tiff_deflate")
+
+
+def natural(path: Path) -> list[tuple[int, int | str]]:
+    """Sorts `slice2` before `slice10`."""
+    parts = re.split(r"(\d+)", path.name.lower())
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
+
+
+def header(path: Path) -> Scan:
+    """Look at the size and mode of every picture."""
+    files, names = [path], tuple[str, ...]()
+    if path.is_dir():
+        found = (file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and not file.name.startswith("."))
+        files = sorted(found, key=natural)
+        names = tuple(file.name for file in files)
+    if not files:
+        raise BadInput(f"{path}: the folder holds no PNG or TIFF pictures; give the folder that holds the slices")
+    pages, size = 0, None
+    for file in files:
+        with _picture(file) as picture:
+            for page in _pages(file, picture):
+                size = size or page.size
+                if page.size != size:
+                    raise BadInput(
+                        f"{file}: page {pages} of the scan is {_by(page.size)} pixels, the first is {_by(size)}; all "
+                        "slices of a scan have one size: remove what is no slice, or give each picture as a scan"
+                    )
+                pages += 1
+            if names and getattr(picture, "n_frames", 1) > 1:
+                raise BadInput(f"{file}: a folder of slices cannot hold a file of several pages; give it as a scan")
+    columns, rows = size or (0, 0)
+    load = partial(_load, path, tuple(files))
+    return Scan(path, (pages, rows, columns), (1.0, 1.0, 1.0), PictureGeometry(names, pages), tuple(files), (), load)
+
+
+@contextmanager
+def _picture(path: Path) -> Iterator[Any]:
+    """Open a picture; what Pillow thinks of a bad one becomes a `BadInput`."""
+    opening(path)
+    pillow = library("PIL.Image", path)
+    # Pillow reports damage as almost any exception, and warns of large pictures, whose size is checked here.
+    with warnings.catch_warnings(), blaming(path, "the picture cannot be read", Exception):
+        warnings.simplefilter("ignore")
+        with pillow.open(path, formats=[_format(path.name)]) as picture:
+            yield picture
+
+
+def _format(name: str) -> str:
+    return "PNG" if name.lower().endswith(".png") else "TIFF"
+
+
+def _pages(path: Path, picture: Any) -> Iterator[Any]:
+    """Each page in turn, once its mode and size are known to be possible."""
+    count = getattr(picture, "n_frames", 1)
+    if count > 1 and picture.format == "PNG":
+        raise BadInput(f"{path}: an animated PNG; save each frame as a picture")
+    for number in range(count):
+        picture.seek(number)
+        mode = picture.mode
+        if mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in picture.info:
+            raise BadInput(f"{path}: the picture has transparency (mode {mode}); save it without an alpha channel")
+        if mode not in _GRAY:
+            raise BadInput(f"{path}: the picture's mode is {mode}; save it in shades of gray, with 8 or 16 bits")
+        columns, rows = picture.size
+        check_room(path, columns * rows // 8, path.stat().st_size, DEFLATE)
+        yield picture
+
+
+def _load(path: Path, files: tuple[Path, ...], labels: bool) -> Voxels:
+    planes = []
+    for file in files:
+        with _picture(file) as picture, _muted():
+            planes += [_plane(file, page, labels) for page in _pages(file, picture)]
+    odd = next((number for number, plane in enumerate(planes) if plane.dtype != planes[0].dtype), None)
+    if odd is not None:
+        raise BadInput(
+            f"{path}: slice {odd} holds {planes[odd].dtype} numbers, slice 0 {planes[0].dtype}; save all slices "
+            "with the same depth"
+        )
+    return np.stack(planes)
+
+
+@contextmanager
+def _muted() -> Iterator[None]:
+    """Closes the terminal's error stream to libtiff, which writes about a damaged file past Python."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no such stream
+        yield
+        return
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _plane(path: Path, picture: Any, labels: bool) -> Shaped[np.ndarray, "rows columns"]:
+    """One slice. In a label map the colours of a palette are only for show: its indices are the labels."""
+    if picture.mode == "P" and not labels:
+        picture = picture.convert("RGB")
+    array = np.asarray(picture)
+    if array.ndim == 3:
+        if (array != array[..., :1]).any():
+            row, column = np.argwhere((array != array[..., :1]).any(axis=-1))[0]
+            raise BadInput(
+                f"{path}: a colour picture (the pixel in row {row}, column {column} is {array[row, column].tolist()}); "
+                "save it in shades of gray, or each channel as a picture of its own"
+            )
+        array = array[..., 0]
+    if array.dtype == bool:
+        array = array.astype(np.uint8)
+    return np.array(array, dtype=array.dtype.newbyteorder("="))
+
+
+def _by(size: Sequence[int]) -> str:
+    return " x ".join(map(str, size))

@@ -1,0 +1,1 @@
+"""Where scans come from: public data sets, a user's folder, generated hearts."""

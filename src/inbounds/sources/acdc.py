@@ -1,0 +1,76 @@
+"""ACDC 2017: cine cardiac MR of 100 patients at end diastole and end systole.
+
+`patientNNN/patientNNN_frameMM.nii.gz` with `..._gt.nii.gz` (0 background, 1 RV, 2 myocardium, 3 LV) and, where there
+are any, expert scribbles `..._scribble.nii.gz` (the same classes, 4 = unlabelled). The whole cycle `*_4d.nii.gz` is
+ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from inbounds.errors import BadInput
+from inbounds.sources.source import Source, beside, by_name, from_files
+
+NAME = "acdc"
+CLASSES = ("background", "RV", "MYO", "LV")
+VALIDATION = 0.25
+UNLABELLED_SCRIBBLE = 4
+_FRAME = re.compile(r"(patient\d+)_frame(\d+)\.nii(\.gz)?$")
+
+
+def reference_split(patient: str) -> str:
+    """The patients of the five groups of twenty are split alike: the last five of each validate."""
+    return "validation" if (int(patient.removeprefix("patient")) - 1) % 20 >= 15 else "train"
+
+
+def wanted(name: str) -> bool:
+    """Which files of an archive are needed: not the whole cycle, which is by far the largest."""
+    return name == "Info.cfg" or (name.endswith((".nii", ".nii.gz")) and "_4d" not in name)
+
+
+def sources(root: Path, *, reference: bool = True) -> list[Source]:
+    """All scans below a folder, in the order of their names."""
+    frames = by_name(sorted((f for f in root.rglob("*.nii*") if _FRAME.match(f.name)), key=lambda file: file.name))
+    if not frames:
+        raise BadInput(
+            f"{root}: no file named like patient001_frame01.nii.gz; give the folder or zip of the ACDC training set"
+        )
+    for mask in sorted(root.rglob("patient*_gt.nii*")):
+        scan = mask.name[: mask.name.index("_gt.nii")]
+        if scan not in frames:
+            raise BadInput(f"{mask}: a mask without its scan {scan}.nii.gz; download the archive again")
+    return [_source(file, reference) for file in frames.values()]
+
+
+def _source(file: Path, reference: bool) -> Source:
+    found = _FRAME.match(file.name)
+    assert found
+    patient, frame = found[1], found[2]
+    stem = f"{patient}_frame{frame}"
+    scribble = beside(file, f"{stem}_scribble")
+    info = _info(file.with_name("Info.cfg"))
+    phase = {info.get("ED"): "ED", info.get("ES"): "ES"}.get(str(int(frame)), "")
+    return from_files(
+        (file,),
+        beside(file, f"{stem}_gt"),
+        name=stem,
+        patient=patient,
+        classes=len(CLASSES),
+        weak={"scribble": (scribble, UNLABELLED_SCRIBBLE)} if scribble else None,
+        split=reference_split(patient) if reference else "",
+        phase=phase,
+        group=info.get("Group", ""),
+    )
+
+
+def _info(file: Path) -> dict[str, str]:
+    """`Info.cfg`: lines such as `ED: 1` and `Group: DCM`."""
+    if not file.is_file():
+        return {}
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file}: cannot be read ({error}); download it again or remove it") from None
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}

@@ -1,0 +1,208 @@
+"""A user's own data, in the folders that people and tools leave behind.
+
+| layout | images | labels |
+|---|---|---|
+| flat | `images/NAME.nii.gz` (or folders of slices or of DICOM files) | `labels/NAME.nii.gz` |
+| nnU-Net raw | `imagesTr/NAME_0000.nii.gz`, `_0001` ... | `labelsTr/NAME.nii.gz`, classes in `dataset.json` |
+| Decathlon | `imagesTr/NAME.nii.gz` | `labelsTr/NAME.nii.gz`, classes in `dataset.json` |
+| nothing else | scans directly in the folder | none |
+
+A case may lack labels. Labels may be weak: nnU-Net's `ignore`, or any value that is said to mean unlabelled. All labels
+then make up the annotation `given`, complete ones beside weak ones; only complete ones are truth.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inbounds.errors import BadInput
+from inbounds.scans.dicom import is_dicom
+from inbounds.scans.scan import is_scan, read_labels
+from inbounds.sources.source import Source, by_name, from_files
+
+_CHANNEL = re.compile(r"(.+)_(\d{4})$")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a folder holds.
+
+    Attributes:
+        kind: `flat`, `nnU-Net`, `Decathlon` or `scans`.
+        images: By case, one file or folder per channel.
+        labels: By case.
+        classes: Names by value, if the folder says so.
+        unlabelled: The value that means nobody has said, if the folder says so.
+    """
+
+    kind: str
+    images: dict[str, tuple[Path, ...]]
+    labels: dict[str, Path]
+    classes: dict[int, str]
+    unlabelled: int | None
+
+
+def recognise(root: Path) -> Layout:
+    """Find the scans and their labels."""
+    if not root.is_dir():
+        raise BadInput(f"{root}: there is no such folder; check the name")
+    if (root / "imagesTr").is_dir():
+        described = _described(root / "dataset.json")
+        images = _scans(root / "imagesTr")
+        nnunet = bool(images) and all(_CHANNEL.match(name) for name in images)
+        cases = channels(images) if nnunet else _single(images)
+        classes, ignore = _class_names(root / "dataset.json", described)
+        labels = _scans(root / "labelsTr") if (root / "labelsTr").is_dir() else {}
+        return Layout("nnU-Net" if nnunet else "Decathlon", cases, labels, classes, ignore)
+    if (root / "images").is_dir():
+        labels = _scans(root / "labels") if (root / "labels").is_dir() else {}
+        return Layout("flat", _single(_scans(root / "images")), labels, {}, None)
+    return Layout("scans", _single(_scans(root)), {}, {}, None)
+
+
+def sources(
+    layout: Layout, root: Path, *, classes: Sequence[str] = (), unlabelled: int | None = None, patient: str = ""
+) -> tuple[list[Source], tuple[str, ...]]:
+    """The scans of a folder, and the names of their classes.
+
+    Args:
+        layout: What was found in the folder.
+        root: The folder, for messages.
+        classes: Names for the label values 0, 1, 2, ...; taken from `dataset.json` or made up if not given.
+        unlabelled: The label value that means nobody has said.
+        patient: A regular expression whose first group, or whole match, within a scan's name is the patient; by default
+            every scan is a patient of its own.
+    """
+    if not layout.images:
+        raise BadInput(
+            f"{root}: no scans found; known are .nii.gz, .mhd, .mha, .nrrd, DICOM and pictures, in images/ or not"
+        )
+    orphans = sorted(set(layout.labels) - set(layout.images))
+    if orphans:
+        near = ", ".join(sorted(layout.images)[:3])
+        raise BadInput(
+            f"{layout.labels[orphans[0]]}: labels without their scan; scans are called {near} ...: the names must agree"
+        )
+    ignore = unlabelled if unlabelled is not None else layout.unlabelled
+    names = tuple(classes) or tuple(layout.classes[k] for k in sorted(layout.classes)) or _seen(layout, ignore)
+    values = dict(zip(sorted(layout.classes), range(len(layout.classes)), strict=True)) if layout.classes else None
+    if classes and values and len(classes) != len(values):
+        raise BadInput(f"{root}: {len(classes)} class names given, but dataset.json has {len(values)}")
+    if len(names) < 2 or not all(names) or len(set(names)) < len(names):
+        raise BadInput(
+            f"{root}: the classes {', '.join(names)!r} cannot be used; name the background first, then at least one "
+            "class, each differently"
+        )
+    found = []
+    for name, files in layout.images.items():
+        labels = layout.labels.get(name)
+        given = {"given": (labels, ignore)} if labels is not None and ignore is not None else None
+        if labels is not None and ignore is not None and _contains(labels, ignore):
+            labels = None  # weak labels are no truth
+        found.append(
+            from_files(
+                files,
+                labels,
+                name=name,
+                patient=_patient(name, patient),
+                classes=len(names),
+                values=values,
+                weak=given,
+            )
+        )
+    return found, names
+
+
+def channels(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
+    """Scans called `NAME_0000`, `NAME_0001`, ... by case, in the order of their channels; other names are left out."""
+    cases: dict[str, dict[int, Path]] = {}
+    for name, file in images.items():
+        match = _CHANNEL.match(name)
+        if match:
+            cases.setdefault(match[1], {})[int(match[2])] = file
+    for name, files in cases.items():
+        if sorted(files) != list(range(len(files))):
+            missing = min(set(range(max(files) + 1)) - set(files))
+            raise BadInput(f"{next(iter(files.values())).parent}: case {name} has no channel {missing:04d}")
+    return {name: tuple(files[k] for k in sorted(files)) for name, files in cases.items()}
+
+
+def _patient(name: str, pattern: str) -> str:
+    if not pattern:
+        return name
+    try:
+        match = re.search(pattern, name)
+    except re.error as error:
+        raise BadInput(f"{pattern!r} is no regular expression ({error}); for instance: '^(patient[0-9]+)'") from None
+    if not match:
+        raise BadInput(f"{name}: no patient found in this name by {pattern!r}")
+    return match[1] if match.groups() else match[0]
+
+
+def _scans(folder: Path) -> dict[str, Path]:
+    files = sorted(folder.iterdir())
+    if any(is_dicom(file) for file in files if file.is_file()):
+        return {folder.name: folder}
+    return by_name(file for file in files if is_scan(file))
+
+
+def _single(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
+    return {name: (file,) for name, file in images.items()}
+
+
+def _described(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        return {}
+    try:
+        content = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{file}: not readable as JSON ({error}); correct or remove it") from None
+    if not isinstance(content, dict):
+        raise BadInput(f"{file}: a JSON object was expected; correct or remove it")
+    return content
+
+
+def _class_names(file: Path, described: dict[str, Any]) -> tuple[dict[int, str], int | None]:
+    """Class names by value. nnU-Net writes `name: value`, the Decathlon `value: name`; `ignore` is no class."""
+    labels = described.get("labels", {})
+    classes: dict[int, str] = {}
+    try:
+        for key, value in labels.items():
+            if isinstance(value, list):
+                raise BadInput(f"{file}: region-based labels ({key}: {value}) are not supported; list plain values")
+            number, name = (int(key), str(value)) if str(key).lstrip("-").isdigit() else (int(value), str(key))
+            if number in classes:
+                raise BadInput(f"{file}: both {classes[number]!r} and {name!r} have the value {number}; correct one")
+            classes[number] = name
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{file}: 'labels' must map names to values ({error}); correct it") from None
+    ignore = next((value for value, name in classes.items() if name == "ignore"), None)
+    if ignore is not None:
+        del classes[ignore]
+    if classes and min(classes) != 0:
+        raise BadInput(f"{file}: the lowest value in 'labels' is {min(classes)}; it must be 0, the background")
+    return classes, ignore
+
+
+def _seen(layout: Layout, ignore: int | None) -> tuple[str, ...]:
+    """Names for classes nobody named: as many as the largest value found in the labels."""
+    highest = 1
+    for file in layout.labels.values():
+        values = [int(value) for value in np.unique(read_labels(file).array) if int(value) != ignore]
+        highest = max(highest, *values) if values else highest
+        if highest > 250:
+            raise BadInput(f"{file}: a label value of {highest}; name the classes, or say which value means unlabelled")
+    return ("background", *(f"class{value}" for value in range(1, highest + 1)))
+
+
+def _contains(file: Path, value: int) -> bool:
+    return bool((read_labels(file).array == value).any())

@@ -1,0 +1,52 @@
+"""PROMISE12: transversal T2 MR of the prostate, 50 cases as `CaseNN.mhd` with `CaseNN_segmentation.mhd`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from inbounds.errors import BadInput
+from inbounds.sources.source import Source, by_name, from_files
+
+NAME = "promise12"
+CLASSES = ("background", "prostate")
+VALIDATION = 0.2
+_CASE = re.compile(r"(Case\d+)\.mh[da]$")
+
+
+def reference_split(case: str) -> str:
+    """Cases 40 to 49 validate."""
+    return "validation" if 40 <= int(case.removeprefix("Case")) <= 49 else "train"
+
+
+def wanted(name: str) -> bool:
+    """Which files of an archive are needed."""
+    return name.startswith("Case") and name.endswith((".mhd", ".mha", ".raw", ".zraw"))
+
+
+def sources(root: Path, *, reference: bool = True) -> list[Source]:
+    """All cases below a folder, in the order of their names."""
+    scans = by_name(sorted((f for f in root.rglob("Case*.mh*") if _CASE.match(f.name)), key=lambda file: file.name))
+    if not scans:
+        raise BadInput(
+            f"{root}: no file named like Case00.mhd; give the folder with the unpacked archives, or with the zips"
+        )
+    orphans = [
+        m for m in root.rglob("Case*_segmentation.mh*") if not m.with_name(m.name.replace("_segmentation", "")).exists()
+    ]
+    if orphans:
+        raise BadInput(f"{orphans[0]}: a mask without its scan; download the archives again")
+    found = []
+    for case, file in scans.items():
+        mask = file.with_name(f"{case}_segmentation{file.suffix}")
+        found.append(
+            from_files(
+                (file,),
+                mask if mask.exists() else None,
+                name=case,
+                patient=case,
+                classes=len(CLASSES),
+                split=reference_split(case) if reference else "",
+            )
+        )
+    return found

@@ -1,0 +1,156 @@
+"""A scan on its way into a store: what it is called, whose it is, and how its voxels are read when its turn comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Shaped, UInt8
+
+from inbounds.annotations.annotation import UNLABELLED
+from inbounds.errors import BadInput
+from inbounds.scans.scan import Scan, header, read, read_labels, same_geometry, stem
+
+BRIGHTEST = 1e30
+"""Far beyond any scanner, and far enough from the end of the numbers to reckon with."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The voxels of one scan.
+
+    Attributes:
+        image: As measured.
+        spacing: In mm, between slices, rows and columns.
+        truth: The full mask, or `None` where nobody drew one.
+        weak: Labels given by people, by the name of the annotation they belong to; 255 where unlabelled.
+        notes: Sentences for the report: what was assumed, what looks odd.
+    """
+
+    image: Shaped[np.ndarray, "channels slices rows columns"]
+    spacing: tuple[float, float, float]
+    truth: UInt8[np.ndarray, "slices rows columns"] | None
+    weak: Mapping[str, UInt8[np.ndarray, "slices rows columns"]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """One scan to be prepared.
+
+    Attributes:
+        name: Unique in the data set.
+        patient: Whose scan it is.
+        load: Reads the voxels.
+        split: The split it belongs to, if the data set says so.
+        phase: Such as ED or ES.
+        group: Such as the pathology.
+        weak: The names of the annotations that people gave.
+        truth: Whether there is a full mask.
+    """
+
+    name: str
+    patient: str
+    load: Callable[[], Loaded]
+    split: str = ""
+    phase: str = ""
+    group: str = ""
+    weak: tuple[str, ...] = ()
+    truth: bool = True
+
+
+def from_files(
+    images: tuple[Path, ...],
+    labels: Path | None,
+    *,
+    name: str,
+    patient: str,
+    classes: int,
+    values: Mapping[int, int] | None = None,
+    weak: Mapping[str, tuple[Path, int]] | None = None,
+    split: str = "",
+    phase: str = "",
+    group: str = "",
+) -> Source:
+    """A scan that lies in files: one image per channel and, if there are any, labels.
+
+    Args:
+        images: One file or folder per channel.
+        labels: The label map, or `None`.
+        name: What to call the scan.
+        patient: Whose it is.
+        classes: How many classes there are, background included.
+        values: From the values in the label files to classes; as they are, if not given.
+        weak: Labels given by people that are no truth: annotation name to file and its unlabelled value.
+        split: The split it belongs to, if known.
+        phase: Such as ED.
+        group: Such as the pathology.
+    """
+    head = header(images[0])
+    for other in (*images[1:], *([labels] if labels else []), *(file for file, _ in (weak or {}).values())):
+        same_geometry(head, header(other))
+    weak = dict(weak or {})
+    load = partial(_load, images, labels, weak, dict(values) if values else {k: k for k in range(classes)})
+    return Source(name, patient, load, split, phase, group, tuple(weak), truth=labels is not None)
+
+
+def by_name(files: Iterable[Path]) -> dict[str, Path]:
+    """Scans by their names; two of the same name are refused, wherever they lie."""
+    found: dict[str, Path] = {}
+    for file in files:
+        name = stem(file)
+        if name in found:
+            raise BadInput(
+                f"{file}: the scan {found[name]} has the same name: is a patient there twice? Remove or rename one"
+            )
+        found[name] = file
+    return found
+
+
+def beside(scan: Path, name: str) -> Path | None:
+    """The NIfTI file of this name in the scan's folder, packed or not."""
+    return next((f for end in (".nii.gz", ".nii") if (f := scan.with_name(name + end)).is_file()), None)
+
+
+def _load(
+    images: tuple[Path, ...], labels: Path | None, weak: Mapping[str, tuple[Path, int]], values: Mapping[int, int]
+) -> Loaded:
+    scans = [_image(file) for file in images]
+    notes = [note for scan in scans for note in scan.notes]
+    truth = None
+    if labels is not None:
+        drawn = read_labels(labels)
+        notes += [*drawn.notes, *same_geometry(scans[0], drawn)]
+        truth = _classes(labels, drawn.array, values)
+    given = {}
+    for name, (file, unlabelled) in weak.items():
+        drawn = read_labels(file)
+        notes += [*drawn.notes, *same_geometry(scans[0], drawn)]
+        given[name] = _classes(file, drawn.array, {**values, unlabelled: UNLABELLED})
+    return Loaded(np.stack([scan.array for scan in scans]), scans[0].spacing, truth, given, tuple(notes))
+
+
+def _image(file: Path) -> Scan:
+    scan = read(file)
+    peak = max(abs(float(scan.array.min())), abs(float(scan.array.max())))
+    if peak > BRIGHTEST:
+        raise BadInput(f"{file}: voxels reach {peak:.3g}, which is no brightness; check the header's slope, or rescale")
+    return scan
+
+
+def _classes(file: Path, array: np.ndarray, values: Mapping[int, int]) -> UInt8[np.ndarray, "slices rows columns"]:
+    """Label values as classes; a value that stands for none is refused."""
+    found = np.unique(array)
+    unknown = [int(value) for value in found if int(value) not in values]
+    if unknown:
+        at = tuple(int(i) for i in np.argwhere(array == unknown[0])[0])
+        raise BadInput(
+            f"{file}: label value {unknown[0]} at (slice, row, column) {at} stands for no class; known are "
+            f"{', '.join(str(value) for value in values)}. Name the classes, or say which value means unlabelled"
+        )
+    classes = np.array([values[int(value)] for value in found], dtype=np.uint8)
+    mapped: np.ndarray = classes[np.searchsorted(found, array)]
+    return mapped

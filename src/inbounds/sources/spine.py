@@ -1,0 +1,52 @@
+"""Vertebral bodies in T2 MR of the spine (Zenodo record 22304): `Img_NN.nii` with `Img_NN_Labels.nii`.
+
+The scans are sagittal, 39x305x305; the experiments cut them axially. A slice is one index of the last axis, 305 rows
+of 39 columns in this package's order. Sixty rows are cut off at either end, the columns are padded to the same 185, and
+this square is resized to the grid. Four fifths of it are padding, and a narrower grid has as much less of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from inbounds.errors import BadInput
+from inbounds.sources.source import Source, beside, by_name, from_files
+
+NAME = "spine"
+CLASSES = ("background", "vertebra")
+VALIDATION = 0.25
+_IMAGE = re.compile(r"Img_(\d+)\.nii(\.gz)?$")
+
+
+def wanted(name: str) -> bool:
+    """Which files of an archive are needed."""
+    return name.startswith("Img_") and name.endswith((".nii", ".nii.gz"))
+
+
+def sources(root: Path, *, reference: bool = True) -> list[Source]:
+    """All scans below a folder; the last five of them validate."""
+    files = by_name(sorted((f for f in root.rglob("Img_*.nii*") if _IMAGE.match(f.name)), key=lambda file: file.name))
+    if not files:
+        raise BadInput(f"{root}: no file named like Img_01.nii; give the folder or zip of Zenodo record 22304")
+    for mask in sorted(root.rglob("Img_*_Labels.nii*")):
+        if mask.name[: mask.name.index("_Labels")] not in files:
+            raise BadInput(f"{mask}: a mask without its scan; download the archive again")
+    found = []
+    for stem, file in files.items():
+        found.append(
+            from_files(
+                (file,),
+                beside(file, f"{stem}_Labels"),
+                name=stem,
+                patient=stem,
+                classes=len(CLASSES),
+                # Each vertebral body may have its own number; all are the same class.
+                values={0: 0} | dict.fromkeys(range(1, 256), 1),
+            )
+        )
+    if reference:
+        held = {source.name for source in found[-5:]} if len(found) > 5 else set()
+        found = [replace(s, split="validation" if s.name in held else "train") for s in found]
+    return found

@@ -1,0 +1,1 @@
+"""The prepared data set: from scans to a folder of arrays, with its labels and facts."""

@@ -1,0 +1,226 @@
+"""Weak labels for a store: simulated from its truth, or clicked by people."""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inbounds.annotations.annotation import UNLABELLED
+from inbounds.errors import BadInput
+from inbounds.store.facts import Fact, Facts
+from inbounds.store.measure import Noise, measure
+from inbounds.store.record import Record
+from inbounds.store.seeds import background as background_seeds
+from inbounds.store.seeds import box_areas, strategies
+from inbounds.store.store import Store, write_annotation
+
+Track = Callable[[Sequence[Record]], Iterable[Record]]
+
+
+def simulate(
+    store: Store,
+    name: str,
+    strategy: str,
+    classes: Sequence[int],
+    *,
+    seed: int = 0,
+    background: bool = False,
+    noise: Noise | None = None,
+    box_share: tuple[float, float] = (0.5, 0.9),
+    settings: dict[str, Any] | None = None,
+    track: Track = iter,
+) -> None:
+    """Draw weak labels inside the truth of each slice, and write down the facts that go with them.
+
+    Every slice has its own random numbers, drawn from the seed, the scan's name and its place there, so that what one
+    slice gets does not depend on what else is in the store. Scans without truth get no labels and no facts.
+
+    Args:
+        store: Where the scans are and the annotation goes.
+        name: Of the annotation and its facts.
+        strategy: One of `erosion`, `disc`, `centroid`, `scribble`, `box`.
+        classes: The classes to label, wherever they are present.
+        seed: Of all random numbers.
+        background: Label some background as well.
+        noise: How far off the facts are.
+        box_share: For boxes, the size of a region as a share of its box; the middle becomes its size in the facts.
+        settings: Of the strategy, such as a radius.
+        track: Wraps the scans, for a progress bar.
+    """
+    if strategy not in strategies:
+        raise BadInput(f"no strategy {strategy!r}; there are: {', '.join(strategies)}")
+    if not 0 < box_share[0] <= box_share[1] <= 1:
+        raise BadInput(f"a region fills between 0 and 1 of its box, not {box_share[0]:g} to {box_share[1]:g}")
+    if strategy == "box" and noise is not None and noise != Noise():
+        raise BadInput("boxes tell a range of sizes, which noise does not go with: leave out --noise and --jitter")
+    if not store.has_truth:
+        raise BadInput(
+            f"{store.path}: weak labels are simulated from the truth, and this store has none; import --points"
+        )
+    draw = partial(strategies[strategy], **(settings or {}))
+    facts: list[Fact] = []
+
+    def pieces() -> Iterator[np.ndarray]:
+        for record in track(store.records):
+            truth = store.truth[record.first : record.first + record.slices]
+            if not record.truth:
+                yield np.full_like(truth, UNLABELLED)
+                continue
+            label = np.empty_like(truth)
+            for number, mask in enumerate(truth):
+                rng = np.random.default_rng([seed, _key(record.name), number])
+                label[number] = draw(mask, [0, *classes] if background and strategy == "scribble" else classes, rng)
+                if background and strategy not in ("box", "scribble"):
+                    label[number] = np.where(
+                        label[number] == UNLABELLED, background_seeds(mask, classes, rng), label[number]
+                    )
+            told = measure(
+                store, record, truth, classes, np.random.default_rng([seed, _key(record.name)]), noise or Noise()
+            )
+            facts.extend(
+                _boxed(told, truth, record, box_share, draw.keywords.get("margin", 0)) if strategy == "box" else told
+            )
+            yield label
+
+    about: dict[str, Any] = {
+        "strategy": strategy,
+        "classes": [store.classes[k] for k in classes],
+        "seed": seed,
+        "background": background,
+        "settings": settings or {},
+        "simulated": True,
+    }
+    if strategy == "box":
+        low, high = box_share
+        about |= {"box_share": list(box_share), "size_relative": (high - low) / (high + low)}
+    _write(store, name, about, pieces(), facts)
+
+
+def _key(name: str) -> int:
+    """A number for a scan's name, the same everywhere."""
+    return zlib.crc32(name.encode())
+
+
+def _write(store: Store, name: str, about: dict[str, Any], pieces: Iterable[np.ndarray], facts: list[Fact]) -> None:
+    """Label maps first: facts grow while they are made."""
+    write_annotation(store, name, about, pieces, lambda: Facts(tuple(facts), store.classes))
+
+
+def _boxed(
+    facts: Iterable[Fact],
+    truth: np.ndarray,
+    record: Record,
+    share: tuple[float, float],
+    margin: int,
+) -> Iterator[Fact]:
+    """What a box tells: presence, the middle of the likely sizes, and the centre of the box; nothing of whole scans."""
+    middle = sum(share) / 2
+    for fact in facts:
+        if fact.slice is None:
+            continue
+        if not fact.present:
+            yield fact
+            continue
+        rows, columns = np.nonzero(truth[fact.slice] == fact.klass)
+        size = middle * box_areas(truth[fact.slice], [fact.klass], margin=margin)[fact.klass] / record.fit.area
+        row, column = record.fit.point_back((rows.min() + rows.max()) / 2, (columns.min() + columns.max()) / 2)
+        yield Fact(
+            fact.case,
+            fact.slice,
+            fact.klass,
+            present=True,
+            size_px=size,
+            size_mm2=size * record.spacing[1] * record.spacing[2],
+            centroid_row=row,
+            centroid_col=column,
+        )
+
+
+def import_points(
+    store: Store, file: Path, name: str, *, radius: float = 0.0, absent_elsewhere: bool = False, track: Track = iter
+) -> int:
+    """Labels from clicks: a table with the columns case, slice, row, column, class, in original pixels.
+
+    A click labels its pixel, or a disc that reaches `radius` grid pixels beyond it. Whole numbers are the middles of
+    pixels. A class clicked in a slice is present there; with `absent_elsewhere`, a clicked class is absent from every
+    slice of that scan where it was not clicked.
+
+    Returns:
+        How many clicks there were.
+    """
+    clicks = _clicks(store, file)
+    clicked = {(case, klass) for case, _, _, _, klass in clicks}
+    facts: list[Fact] = []
+
+    def pieces() -> Iterator[np.ndarray]:
+        for record in track(store.records):
+            label = np.full((record.slices, *store.shape), UNLABELLED, dtype=np.uint8)
+            there = set()
+            for case, number, row, column, klass in clicks:
+                if case == record.name:
+                    _stamp(label[number], record.fit.point(row, column), radius, klass)
+                    there.add((number, klass))
+            for number in range(record.slices):
+                for klass in range(1, len(store.classes)):
+                    if (number, klass) in there:
+                        facts.append(Fact(record.name, number, klass, present=True))
+                    elif absent_elsewhere and (record.name, klass) in clicked:
+                        facts.append(Fact(record.name, number, klass, present=False))
+            yield label
+
+    about = {"strategy": "points", "classes": list(store.classes), "simulated": False, "settings": {"radius": radius}}
+    _write(store, name, about, pieces(), facts)
+    return len(clicks)
+
+
+def _stamp(label: np.ndarray, centre: tuple[float, float], radius: float, klass: int) -> None:
+    rows, columns = np.ogrid[: label.shape[0], : label.shape[1]]
+    near = (rows - round(centre[0])) ** 2 + (columns - round(centre[1])) ** 2 < (radius + 0.5) ** 2
+    label[near] = klass
+
+
+def _clicks(store: Store, file: Path) -> list[tuple[str, int, float, float, int]]:
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.DictReader(stream)
+            lines = [(reader.line_num, line) for line in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{file}: cannot be read ({error}); give a CSV file in UTF-8") from None
+    wanted = ("case", "slice", "row", "column", "class")
+    missing = [name for name in wanted if not lines or name not in lines[0][1]]
+    if missing:
+        raise BadInput(f"{file}: no column {missing[0]!r} or no line; the first line must be: {','.join(wanted)}")
+    found = []
+    for number, line in lines:
+        where = f"{file}, line {number}"
+        case = store.cases.get(line["case"] or "")
+        if case is None:
+            raise BadInput(f"{where}: no case {line['case']!r} in {store.path}")
+        try:
+            index, row, column = int(line["slice"]), float(line["row"]), float(line["column"])
+        except (TypeError, ValueError):
+            raise BadInput(f"{where}: slice, row and column must be numbers, not {list(line.values())}") from None
+        rows, columns = case.fit.original
+        if not (0 <= index < case.slices and -0.5 <= row < rows - 0.5 and -0.5 <= column < columns - 0.5):
+            raise BadInput(
+                f"{where}: slice {index}, row {row:g}, column {column:g} lies outside {case.name}, which has "
+                f"{case.slices} slices of {rows} rows and {columns} columns"
+            )
+        inner = case.fit.point(row, column)
+        if not all(-0.5 <= at < side - 0.5 for at, side in zip(inner, store.shape, strict=True)):
+            raise BadInput(
+                f"{where}: row {row:g}, column {column:g} lies in the part of {case.name} that the store has cut off; "
+                "prepare it with a larger --side, or with --fit resize"
+            )
+        try:
+            klass = store.class_index(line["class"] or "")
+        except BadInput as error:
+            raise BadInput(f"{where}: {error}") from None
+        found.append((case.name, index, row, column, klass))
+    return found

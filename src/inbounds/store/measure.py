@@ -1,0 +1,82 @@
+"""What a person would write down of a scan whose truth is known: simulated facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from inbounds.store.facts import Fact
+from inbounds.store.record import Record
+from inbounds.store.store import Store
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How far off a person is.
+
+    Attributes:
+        size: Standard deviation of sizes, as a share of the size.
+        position: Standard deviation of centroids along each axis, in pixels of the store's grid.
+    """
+
+    size: float = 0.0
+    position: float = 0.0
+
+    def factor(self, rng: np.random.Generator) -> float:
+        """What a size is multiplied by: never less than a tenth."""
+        return max(0.1, 1 + float(rng.normal(0, self.size))) if self.size else 1.0
+
+
+def measure(
+    store: Store, record: Record, truth: np.ndarray, classes: Sequence[int], rng: np.random.Generator, noise: Noise
+) -> list[Fact]:
+    """The facts that a careful person would write down for one scan: of each slice, and of the whole."""
+    depth, height, width = record.spacing
+    images = store.images[record.range.start : record.range.stop, 0].astype(np.float32)
+    if store.dtype == np.uint8:
+        images /= 255
+    black, white = record.intensity
+    edge = np.array(record.fit.original) - 0.5
+    most = float(np.prod(record.fit.original))
+    rows: list[Fact] = []
+    for klass in classes:
+        voxels, bright = 0.0, 0.0
+        for number, (mask, image) in enumerate(zip(truth == klass, images, strict=True)):
+            pixels = float(mask.sum()) / record.fit.area
+            if not pixels:
+                rows.append(Fact(record.name, number, klass, present=False, size_px=0, size_mm2=0))
+                continue
+            centre = np.argwhere(mask).mean(axis=0) + rng.normal(0, noise.position, size=2)
+            row, col = np.clip(record.fit.point_back(*centre), -0.5, edge).tolist()
+            mean = float(image[mask].mean())
+            told = min(pixels * noise.factor(rng), most)
+            rows.append(
+                Fact(
+                    record.name,
+                    number,
+                    klass,
+                    present=True,
+                    size_px=told,
+                    size_mm2=told * height * width,
+                    centroid_row=row,
+                    centroid_col=col,
+                    mean_intensity=black + mean * (white - black),
+                )
+            )
+            voxels += pixels
+            bright += pixels * mean
+        told = min(voxels * noise.factor(rng), most * record.slices)
+        rows.append(
+            Fact(
+                record.name,
+                None,
+                klass,
+                present=voxels > 0,
+                size_px=told,
+                volume_ml=told * depth * height * width / 1000,
+                mean_intensity=black + bright / voxels * (white - black) if voxels else None,
+            )
+        )
+    return rows

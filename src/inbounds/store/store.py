@@ -1,0 +1,240 @@
+"""The prepared data set: a folder that people can read and programs can memory-map.
+
+    dataset.json            classes, scans, split, geometry, checksums, where it came from
+    images.npy              (slices, channels, H, W), 8-bit or float16
+    truth.npy               masks (slices, H, W) as runs of equal values, 255 where the truth is unknown
+    annotations/NAME/       labels.npy likewise, 255 where unlabelled; annotation.json: how it was made;
+                            facts.csv: what is known of each slice and scan, for any spreadsheet
+    facts/NAME.csv          facts that people brought
+
+Everything is written under a temporary name and renamed when complete: a half-made store never exists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inbounds.errors import BadInput, nearest
+from inbounds.store.facts import Fact, Facts
+from inbounds.store.record import Record, read_record
+from inbounds.store.rle import Labels, labels_file, open_array
+from inbounds.writing import aside, write_json
+
+SCHEMA = 1
+SPLITS = ("train", "validation", "test")
+FULL = "full"
+"""The annotation that every store with a truth has: the label is the whole mask."""
+
+
+class Store:
+    """A prepared data set, opened for reading.
+
+    Example:
+        store = Store("hearts")
+        store.classes          # ('background', 'RV', 'MYO', 'LV')
+        store.images.shape     # (1902, 1, 256, 256), memory-mapped
+        store.annotations      # ['erosion', 'full']
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        described = self.path / "dataset.json"
+        if not described.is_file():
+            raise BadInput(
+                f"{self.path}: this is not a store (no dataset.json in it); make one with `inbounds prepare`"
+            )
+        try:
+            content = json.loads(described.read_text(encoding="utf-8"))
+            if content["schema"] != SCHEMA:
+                raise BadInput(
+                    f"{described}: schema {content['schema']}, but this version reads {SCHEMA}; prepare the store again"
+                )
+            self.name: str = content["name"]
+            self.classes: tuple[str, ...] = tuple(content["classes"])
+            self.channels: int = content["channels"]
+            self.shape: tuple[int, int] = (content["shape"][0], content["shape"][1])
+            self.dtype = np.dtype(content["dtype"])
+            self.source: dict[str, Any] = content["source"]
+            self.records: tuple[Record, ...] = tuple(read_record(entry) for entry in content["scans"])
+            self.checksums: dict[str, str] = content["checksums"]
+        except (KeyError, TypeError, IndexError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise BadInput(f"{described}: damaged ({error!r}); prepare the store again") from None
+
+    @property
+    def slices(self) -> int:
+        """How many slices there are in all."""
+        return sum(record.slices for record in self.records)
+
+    @cached_property
+    def images(self) -> np.ndarray:
+        """The slices `(N, channels, H, W)`, as stored."""
+        file, shape = self.path / "images.npy", (self.slices, self.channels, *self.shape)
+        array = open_array(file)
+        if array.shape != shape or array.dtype != self.dtype:
+            raise BadInput(
+                f"{file}: {array.dtype} of {array.shape}, but dataset.json says {self.dtype} of {shape}; prepare the "
+                "store again"
+            )
+        return array
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether the truth of any scan is known."""
+        return any(record.truth for record in self.records)
+
+    @cached_property
+    def truth(self) -> Labels:
+        """The full masks `(N, H, W)`; 255 where the truth is unknown. For evaluation, never for a loss."""
+        if not self.has_truth:
+            raise BadInput(f"{self.path}: this store has no truth; it can train from weak labels, but not evaluate")
+        return Labels(self.path / "truth.npy", (self.slices, *self.shape))
+
+    @property
+    def annotations(self) -> list[str]:
+        """The names of its annotations."""
+        found = [entry.parent.name for entry in self.path.glob("annotations/[!.]*/annotation.json")]
+        return sorted([*found, *([FULL] if self.has_truth else [])])
+
+    @property
+    def fact_names(self) -> list[str]:
+        """The names of its facts files."""
+        return sorted(self._fact_files())
+
+    def label(self, name: str) -> Labels:
+        """The label maps `(N, H, W)` of an annotation; `full` is the truth itself."""
+        if name == FULL and self.has_truth:
+            return self.truth
+        self.about(name)
+        return Labels(self.path / "annotations" / name / "labels.npy", (self.slices, *self.shape))
+
+    def about(self, name: str) -> dict[str, Any]:
+        """How an annotation was made, and its checksums."""
+        if name == FULL and self.has_truth:
+            return {"strategy": "full", "classes": list(self.classes[1:]), "simulated": False}
+        file = self.path / "annotations" / name / "annotation.json"
+        if name not in self.annotations:
+            raise BadInput(f"{self.path}: no annotation {name!r}; {nearest(name, self.annotations)}")
+        try:
+            about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            list(about["classes"]), dict(about["checksums"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInput(f"{file}: damaged ({error!r}); annotate again under another name") from None
+        return about
+
+    def facts(self, name: str) -> Facts:
+        """The facts of a name, looked at row by row."""
+        files = self._fact_files()
+        if name not in files:
+            raise BadInput(f"{self.path}: no facts {name!r}; {nearest(name, self.fact_names)}")
+        return Facts.read(files[name], self.classes, self.cases)
+
+    def _fact_files(self) -> dict[str, Path]:
+        made = {file.parent.name: file for file in self.path.glob("annotations/[!.]*/facts.csv")}
+        return made | {file.stem: file for file in self.path.glob("facts/[!.]*.csv")}
+
+    @cached_property
+    def cases(self) -> dict[str, Record]:
+        """What facts may speak of: scans by name."""
+        return {record.name: record for record in self.records}
+
+    def import_facts(self, file: Path, name: str) -> Facts:
+        """Bring in a table that people made, after looking at every cell."""
+        valid_name(name)
+        if name in self.fact_names:
+            raise BadInput(f"{self.path}: there are facts called {name!r} already; remove them or choose another name")
+        facts = Facts.read(file, self.classes, self.cases)
+        target = self.path / "facts" / f"{name}.csv"
+        facts.write(target)
+        return facts
+
+    def empty_facts(self) -> Facts:
+        """A table of every scan, slice and class with nothing filled in: a form for people."""
+        rows = [
+            Fact(record.name, number, klass)
+            for record in self.records
+            for number in (*range(record.slices), None)
+            for klass in range(1, len(self.classes))
+        ]
+        return Facts(tuple(rows), self.classes)
+
+    def record(self, name: str) -> Record:
+        """A scan by its name."""
+        return self.cases[name]
+
+    def class_index(self, name: str) -> int:
+        """The value of a class in the arrays, by its name or number."""
+        if name in self.classes:
+            return self.classes.index(name)
+        if name.isdecimal() and int(name) < len(self.classes):
+            return int(name)
+        raise BadInput(f"{self.path}: no class {name!r}; {nearest(name, self.classes)}")
+
+
+def checksum(file: Path) -> str:
+    """The SHA-256 of a file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def valid_name(name: str) -> str:
+    """A name that can be a folder's on every system."""
+    if not name or not all(c.isalnum() or c in "-_." for c in name) or name.startswith(".") or name == FULL:
+        reason = "it is the name of the truth itself" if name == FULL else "use letters, digits, '-', '_' and '.'"
+        raise BadInput(f"{name!r} cannot name an annotation: {reason}")
+    return name
+
+
+def describe(
+    folder: Path,
+    *,
+    name: str,
+    classes: Sequence[str],
+    channels: int,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    source: Mapping[str, Any],
+    records: Sequence[Record],
+) -> None:
+    """Write `dataset.json` for the arrays that lie in the folder."""
+    files = sorted(file.name for file in folder.glob("*.npy"))
+    write_json(
+        folder / "dataset.json",
+        {
+            "schema": SCHEMA,
+            "name": name,
+            "classes": list(classes),
+            "channels": channels,
+            "shape": list(shape),
+            "dtype": dtype.name,
+            "source": dict(source),
+            "checksums": {file: checksum(folder / file) for file in files},
+            "scans": [asdict(record) for record in records],
+        },
+    )
+
+
+def write_annotation(
+    store: Store,
+    name: str,
+    about: Mapping[str, Any],
+    pieces: Iterable[np.ndarray],
+    facts: Callable[[], Facts],
+) -> None:
+    """Add an annotation to a store: label maps, how they were made, and the facts, asked for after the labels."""
+    valid_name(name)
+    if name in store.fact_names:
+        raise BadInput(f"{store.path}: there are facts called {name!r} already; remove them or choose another name")
+    with aside(store.path / "annotations" / name) as folder:
+        with labels_file(folder / "labels.npy") as append:
+            for piece in pieces:
+                append(piece)
+        write_json(folder / "annotation.json", {**about, "checksums": {"labels.npy": checksum(folder / "labels.npy")}})
+        facts().write(folder / "facts.csv")

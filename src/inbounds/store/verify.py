@@ -1,0 +1,188 @@
+"""Is a store what it says it is, and what is in it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from inbounds.annotations.annotation import UNLABELLED
+from inbounds.errors import BadInput
+from inbounds.store.store import FULL, SPLITS, Store, checksum
+
+Track = Callable[[Sequence[str]], Iterable[str]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a verification found.
+
+    Attributes:
+        checks: What was looked at and found good, in words.
+        problems: What is wrong, with the remedy. Empty for a good store.
+        disagreements: For each annotation made by people or by boxes, how many labelled pixels differ from the truth.
+    """
+
+    checks: tuple[str, ...]
+    problems: tuple[str, ...]
+    disagreements: dict[str, int]
+
+
+def verify(store: Store, track: Track = iter) -> Verdict:
+    """Look at every file of a store: checksums, shapes, values; and whether simulated seeds lie inside the truth."""
+    checks: list[str] = []
+    problems: list[str] = []
+    disagreements: dict[str, int] = {}
+    names = [name for name in store.annotations if name != FULL]
+    for step in track(["arrays", *names]):
+        try:
+            if step == "arrays":
+                _arrays(store, checks, problems)
+            else:
+                _annotation(store, step, checks, problems, disagreements)
+        except BadInput as error:
+            problems.append(str(error))
+    for name in store.fact_names:
+        try:
+            checks.append(f"facts {name}: {len(store.facts(name).rows)} rows")
+        except BadInput as error:
+            problems.append(str(error))
+    return Verdict(tuple(checks), tuple(problems), disagreements)
+
+
+def _arrays(store: Store, checks: list[str], problems: list[str]) -> None:
+    for name, told in store.checksums.items():
+        file = store.path / name
+        if not file.is_file():
+            problems.append(f"{file}: missing; prepare the store again")
+        elif checksum(file) != told:
+            problems.append(f"{file}: its checksum differs from dataset.json: it was changed; prepare the store again")
+        else:
+            checks.append(f"{name}: checksum")
+    firsts = [record.first for record in store.records]
+    if firsts != [sum(r.slices for r in store.records[:n]) for n in range(len(firsts))]:
+        problems.append(f"{store.path / 'dataset.json'}: the scans' slices do not follow each other; prepare again")
+    patients = {record.patient: record.split for record in store.records}
+    mixed = [record.name for record in store.records if patients[record.patient] != record.split]
+    if mixed:
+        problems.append(f"{store.path / 'dataset.json'}: {mixed[0]} is in another split than its patient's other scans")
+    if any(record.split not in SPLITS for record in store.records):
+        problems.append(f"{store.path / 'dataset.json'}: a split is none of {', '.join(SPLITS)}")
+    checks.append(f"images: {store.images.shape} {store.dtype}")
+    if store.has_truth:
+        for record in store.records:
+            known = store.truth[record.first : record.range.stop]
+            wrong = (known >= len(store.classes)) & (known != UNLABELLED)
+            if wrong.any():
+                problems.append(f"{store.path / 'truth.npy'}: {record.name} holds {known[wrong][0]}, which is no class")
+        checks.append(f"truth: {len(store.truth)} masks")
+
+
+def _annotation(store: Store, name: str, checks: list[str], problems: list[str], disagreements: dict[str, int]) -> None:
+    about = store.about(name)
+    file = store.path / "annotations" / name / "labels.npy"
+    if not file.is_file():
+        problems.append(f"{file}: missing; annotate again under another name")
+        return
+    if about.get("checksums", {}).get("labels.npy") != checksum(file):
+        problems.append(f"{file}: its checksum differs from annotation.json; annotate again under another name")
+        return
+    label = store.label(name)
+    # An annotation of some classes calls the others background.
+    asked = [k for k, klass in enumerate(store.classes) if klass in about["classes"] and k]
+    as_asked = np.arange(256, dtype=np.uint8)
+    as_asked[[k for k in range(1, len(store.classes)) if k not in asked]] = 0
+    differ = 0
+    for record in store.records:
+        given = label[record.first : record.range.stop]
+        wrong = (given >= len(store.classes)) & (given != UNLABELLED)
+        if wrong.any():
+            problems.append(f"{file}: {record.name} holds {given[wrong][0]}, which is no class; annotate again")
+            return
+        if record.truth:
+            truth = as_asked[store.truth[record.first : record.range.stop]]
+            differ += int(((given != UNLABELLED) & (truth != UNLABELLED) & (given != truth)).sum())
+    seeds = about.get("simulated") and about.get("strategy") != "box"
+    if seeds and differ:
+        problems.append(f"{file}: {differ} seeds lie outside the truth; annotate again")
+    elif seeds:
+        checks.append(f"annotation {name}: every seed lies inside the truth")
+    else:
+        disagreements[name] = differ
+        checks.append(f"annotation {name}: {differ} labelled pixels differ from the truth")
+
+
+def summary(store: Store) -> dict[str, Any]:
+    """What is in a store: scans, split, spacing, sizes per class, and how much of it each annotation labels."""
+    records = store.records
+    spacing = np.array([record.spacing for record in records])
+    content: dict[str, Any] = {
+        "name": store.name,
+        "path": str(store.path),
+        "source": store.source,
+        "classes": list(store.classes),
+        "patients": len({record.patient for record in records}),
+        "scans": len(records),
+        "slices": store.slices,
+        "shape": list(store.shape),
+        "channels": store.channels,
+        "dtype": store.dtype.name,
+        "spacing_mm": {"smallest": spacing.min(axis=0).tolist(), "largest": spacing.max(axis=0).tolist()},
+        "scans_with_truth": sum(record.truth for record in records),
+        "truth_pixels_lost": sum(record.lost for record in records),
+        "split": {
+            split: {
+                "patients": len({r.patient for r in records if r.split == split}),
+                "scans": sum(r.split == split for r in records),
+                "slices": sum(r.slices for r in records if r.split == split),
+            }
+            for split in SPLITS
+            if any(r.split == split for r in records)
+        },
+        "sizes": _sizes(store) if store.has_truth else {},
+        "annotations": {},
+        "facts": store.fact_names,
+    }
+    for name in store.annotations:
+        shares = labelled(store, name)
+        content["annotations"][name] = {
+            "strategy": store.about(name).get("strategy"),
+            "labelled_share": sum(shares.values()),
+            "labelled_share_by_class": shares,
+        }
+    return content
+
+
+def labelled(store: Store, name: str) -> dict[str, float]:
+    """The share of all pixels that an annotation labels, by class."""
+    label = store.label(name)
+    lengths = np.diff(label.ends, prepend=0)
+    counts = np.bincount(label.values, weights=lengths, minlength=256)
+    pixels = lengths.sum()
+    return {klass: float(counts[k] / pixels) for k, klass in enumerate(store.classes) if counts[k]}
+
+
+def _sizes(store: Store) -> dict[str, dict[str, float]]:
+    """The sizes in pixels of each class over the slices that show it."""
+    areas = np.zeros((store.slices, len(store.classes)), dtype=np.int64)
+    for record in store.records:
+        truth = store.truth[record.first : record.range.stop]
+        for klass in range(len(store.classes)):
+            areas[record.first : record.range.stop, klass] = (truth == klass).sum(axis=(1, 2))
+    found = {}
+    for klass, name in enumerate(store.classes[1:], start=1):
+        shown = areas[areas[:, klass] > 0, klass]
+        if len(shown):
+            ends = np.percentile(shown, (5, 50, 95, 99))
+            found[name] = {
+                "slices": len(shown),
+                "smallest": int(shown.min()),
+                "p5": float(ends[0]),
+                "median": float(ends[1]),
+                "p95": float(ends[2]),
+                "p99": float(ends[3]),
+                "largest": int(shown.max()),
+            }
+    return found

@@ -1,0 +1,136 @@
+"""Many runs at once: side by side on one GPU, in processes of their own on a CPU. Each is as if it were alone."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import torch
+
+from inbounds.errors import BadInput
+from inbounds.runs.run import Run
+from inbounds.training.data import Data
+from inbounds.training.loop import NotFinite, Progress, Trainer
+
+Show = Callable[[Path, Progress], None]
+
+PAUSE = 0.0005
+"""Seconds to sleep when all runs wait for the GPU."""
+
+
+def train_many(
+    runs: Sequence[Run], *, resume: bool = False, show: Show = lambda _path, _progress: None
+) -> dict[Path, str]:
+    """Train several runs to their last epoch. One that fails, by a loss that is not finite, ends alone.
+
+    On a GPU the runs take turns, a few steps each, on streams of their own: while one waits for the host or for its own
+    last kernel, the others fill the device, and a slow one does not hold them up. Runs on the same data share it. On a
+    CPU each run has a process; so many go at once as there are cores for the threads that each of them uses
+    (`training.threads`).
+
+    Args:
+        runs: Made by `Run.create`.
+        resume: Go on with those that have begun.
+        show: Receives a run's path and its progress.
+
+    Returns:
+        What went wrong, by the path of the run: nothing, if all is well.
+    """
+    finished = [run for run in runs if resume and _finished(run)]
+    left = [run for run in runs if run not in finished]
+    on_gpu = [run for run in left if _on_gpu(run)]
+    failures = _side_by_side(on_gpu, resume, show) if on_gpu else {}
+    return failures | _in_processes([run for run in left if run not in on_gpu], resume, show)
+
+
+def _finished(run: Run) -> bool:
+    return run.checkpoint is not None and int(run.checkpoint.name) >= run.settings.training.epochs
+
+
+def _on_gpu(run: Run) -> bool:
+    device = run.settings.training.device
+    return device.startswith(("cuda", "gpu")) or (device == "auto" and torch.cuda.is_available())
+
+
+def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
+    data = Data()
+    failures: dict[Path, str] = {}
+    going: dict[Path, Iterator[bool]] = {}
+    for run in runs:
+        going[run.path] = Trainer(run, _told(show, run.path), data).steps(resume=resume)
+    while going:
+        all_wait = True
+        for path, steps in list(going.items()):
+            try:
+                all_wait &= next(steps)
+            except StopIteration:
+                del going[path]
+            except NotFinite as error:
+                failures[path] = str(error)
+                del going[path]
+        if all_wait:
+            time.sleep(PAUSE)
+    return failures
+
+
+def _told(show: Show, path: Path) -> Callable[[Progress], None]:
+    return lambda progress: show(path, progress)
+
+
+def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
+    failures: dict[Path, str] = {}
+    waiting = list(runs)
+    going: dict[Connection, tuple[Run, BaseProcess]] = {}
+    # A fresh process for each: forking one that has used threads may hang.
+    context = multiprocessing.get_context("spawn")
+    try:
+        while waiting or going:
+            while waiting and (not going or _threads(waiting[0]) + _busy(going) <= (os.cpu_count() or 1)):
+                run = waiting.pop(0)
+                ours, theirs = context.Pipe(duplex=False)
+                begun = context.Process(target=_alone, args=(run.path, resume, theirs))
+                begun.start()
+                theirs.close()
+                going[ours] = run, begun
+            for connection in wait(list(going)):
+                assert isinstance(connection, Connection)
+                run, process = going[connection]
+                try:
+                    told: Progress | str = connection.recv()
+                except EOFError:
+                    process.join()
+                    if process.exitcode and run.path not in failures:
+                        failures[run.path] = f"{run.path}: its process ended with exit code {process.exitcode}"
+                    del going[connection]
+                    continue
+                if isinstance(told, str):
+                    failures[run.path] = told
+                else:
+                    show(run.path, told)
+    finally:
+        for _, process in going.values():
+            process.terminate()
+    return failures
+
+
+def _threads(run: Run) -> int:
+    return run.settings.training.threads or torch.get_num_threads()
+
+
+def _busy(going: dict[Connection, tuple[Run, BaseProcess]]) -> int:
+    return sum(_threads(run) for run, _ in going.values())
+
+
+def _alone(path: Path, resume: bool, told: Connection) -> None:
+    """One run in a process of its own; what it tells goes through the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one hears Ctrl-C and ends it
+    try:
+        Trainer(Run.open(path), told.send).fit(resume=resume)
+    except (NotFinite, BadInput) as error:
+        told.send(str(error))

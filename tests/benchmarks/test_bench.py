@@ -1,0 +1,141 @@
+"""The benchmark as a command: what it writes hangs together. How fast anything is, no test says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+
+import pytest
+import torch
+from benchmarks.bench import QUICK, VARIANTS, Bench
+from benchmarks.tables import filled, read_benches
+from benchmarks.timing import Grouped, in_turn, row
+
+from archives import done, refused
+from inbounds.runs.model import build_network
+
+pytestmark = [
+    pytest.mark.plain,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
+]
+PAPER = {"partial": 100.0, "penalty_2": 150.0}
+
+
+def test_the_whole_benchmark(tmp_path: Path) -> None:
+    file = tmp_path / "here.json"
+    told = done("bench", "--quick", "--device", "cpu", "--json", file)
+    content = json.loads(file.read_text(encoding="utf-8"))
+    rows = content["rows"]
+    assert content["device"].startswith("CPU")
+    assert content["device"] in told.out
+    assert {"python", "torch", "inbounds"} <= set(content["versions"])
+    assert content["settings"]["side"] == QUICK.side
+    assert list(dict.fromkeys(r["section"] for r in rows)) == ["memory", "steps", "modes", "epoch", "plain", "growth"]
+    for found in rows:
+        assert min(found["times"]) > 0
+        assert found["ms"] == pytest.approx(median(found["times"]))
+        assert min(found["times"]) <= found["low"] <= found["ms"] <= found["high"] <= max(found["times"])
+        images = found.get("images", found["batch"])
+        assert found["images_per_second"] == pytest.approx(1000 * images / found["ms"])
+
+    def some(section: str) -> dict[tuple[str, int], dict]:
+        return {(r["name"], r["batch"]): r for r in rows if r["section"] == section}
+
+    for section, base, names in (
+        ("steps", "partial", QUICK.variants),
+        ("modes", "eager", ("eager",)),
+        ("plain", "plain", ("plain", "eager")),
+    ):
+        found = some(section)
+        assert set(found) == {(name, batch) for name in names for batch in QUICK.batches}
+        for (_, batch), one in found.items():
+            pairs = zip(one["times"], found[base, batch]["times"], strict=True)
+            assert one["ratio"] == pytest.approx(median(mine / theirs for mine, theirs in pairs))
+    (epoch,) = some("epoch").values()
+    pairs = zip(epoch["times"], epoch["alone"], strict=True)
+    assert 1 / (1 - epoch["outside"]) == pytest.approx(median(whole / alone for whole, alone in pairs))
+    for memory in some("memory").values():
+        assert 0 < memory["early_mb"] <= memory["late_mb"] <= memory["peak_mb"]
+    grown = some("growth").values()
+    assert {one["batch"] for one in grown} == {1, 2, 4}
+    few, _, all_ = sorted({one["images"] for one in grown})
+    assert all_ == 4 * few
+
+    page = filled(
+        "<!-- bench:here/steps/full/1/ratio --><!-- end --> <!-- bench:timing --><!-- end -->",
+        read_benches(tmp_path),
+        PAPER,
+    )
+    assert f"-->{some('steps')['full', 1]['ratio']:.3f}<!--" in page
+    ours = some("steps")["penalty_2", 1]
+    assert f"| direct penalty, 2 bounds | 150 | 1.500 | {ours['ms']:.2f} | {ours['ratio']:.3f} |" in page
+
+
+def test_every_supervision_is_known(tmp_path: Path) -> None:
+    made = Bench(tmp_path, "cpu", QUICK)
+    for told in VARIANTS.values():
+        assert made.run(told.recipe, *told.changes).settings.recipe == told.recipe
+
+
+@pytest.mark.slow
+def test_what_only_a_gpu_measures(tmp_path: Path) -> None:
+    """Through the same code on a CPU, where its numbers mean nothing."""
+    made = Bench(tmp_path, "cpu", QUICK)
+    found = made.fleet() + made.grouped() + made.comparison()
+    names = [one["name"] for one in found]
+    assert names == ["fleet_1", "fleet_2", "grouped_1, captured", "grouped_2, captured", "comparison"]
+    last = found[-1]
+    assert last["runs"] == 9
+    assert last["minutes"] == pytest.approx(200 * last["ms"] / 60_000)
+
+
+def test_grouped_networks_learn_as_if_alone(tmp_path: Path) -> None:
+    """Two networks as one have the gradients that each would have by itself, on its own images."""
+    made = Bench(tmp_path, "cpu", QUICK)
+    trainer = made.trainer("full", 4, "eager")
+    both = Grouped(trainer.run, trainer.samples, trainer.stream.device, 2)
+    before = {name: weight.detach().clone() for name, weight in both.weights.items()}
+    torch.manual_seed(5)
+    both(1)
+    torch.manual_seed(5)
+    positions = torch.randint(len(trainer.samples), (8,))
+    for number in range(2):
+        network = build_network(trainer.run).train()
+        network.load_state_dict({name: weight[number] for name, weight in before.items()}, strict=False)
+        batch = trainer.samples.batch(positions[4 * number : 4 * number + 4])
+        torch.nn.functional.cross_entropy(network(batch.image), batch.annotation.label.long()).backward()
+        for name, weight in network.named_parameters():
+            gradient = both.weights[name].grad
+            assert gradient is not None
+            torch.testing.assert_close(gradient[number], weight.grad, rtol=1e-3, atol=1e-5)
+            assert not torch.equal(before[name][number], both.weights[name][number])
+
+
+def test_what_it_refuses() -> None:
+    refused("bench", "--quick", "--device", "cpu", "--sections", "steps,wrong", saying=["wrong", "growth"])
+    refused("bench", "--quick", "--device", "cpu", "--sections", "steps,fleet", saying=["fleet", "on a CPU"])
+    refused("bench", "--device", "tpu", saying=["tpu", "cpu"])
+
+
+def test_in_turn() -> None:
+    made: list[str] = []
+    ways = {name: lambda count, name=name: made.extend([name] * count) for name in "ab"}
+    times = in_turn(ways, 2, "test", warm=1)
+    assert "".join(made) == "ba" + "ab" + "ba"
+    assert {name: len(found) for name, found in times.items()} == {"a": 2, "b": 2}
+
+
+def test_row() -> None:
+    found = row("steps", "x", 2, [3.0, 1.0, 2.0], [1.0, 1.0, 4.0])
+    assert (found["ms"], found["low"], found["high"], found["ratio"]) == (2.0, 1.5, 2.5, 1.0)
+    assert found["images_per_second"] == 1000
+    assert row("steps", "x", 1, [4.0])["high"] == 4.0
+
+
+def test_a_page_without_benchmarks(tmp_path: Path) -> None:
+    page = "<!-- bench:gpu/modes/eager/1 -->?<!-- end --> <!-- bench:gpu/fleet -->?<!-- end -->"
+    assert filled(page, read_benches(tmp_path), PAPER) == (
+        "<!-- bench:gpu/modes/eager/1 -->not measured<!-- end --> "
+        "<!-- bench:gpu/fleet -->\n\nNot measured yet.\n\n<!-- end -->"
+    )

@@ -1,0 +1,382 @@
+"""The experiments as they are written down, and what is made of collected results."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pytest
+from reproduction.drawings import curves
+from reproduction.experiment import NAMES, chosen, experiment, paper, presets, settings_of
+from reproduction.pages import rebuild, rewrite, write_results, write_timing
+from reproduction.results import busy, curves_of, presets_of, read_all, write
+from reproduction.tables import table, times_table
+
+from inbounds.errors import BadInput
+from inbounds.runs.metrics import Measured
+from inbounds.store.store import Store
+from inbounds.supervision import recipes
+from making import make_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return make_store(tmp_path / "store")
+
+
+def kept(root: Path, name: str, row: str, seed: int = 0, scores: tuple[float, ...] = (0.2, 0.6, 0.5), **about) -> None:
+    content = {"experiment": name, "preset": "paper", "row": row, "seed": seed, "epochs": len(scores)} | about
+    curves = {"epoch": range(1, len(scores) + 1), "dsc_slice": scores, "dsc_volume": [s + 0.1 for s in scores]}
+    write(root / name / "paper" / row / f"seed-{seed}.json", content, curves)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_fits_together(name: str) -> None:
+    told = experiment(name)
+    assert set(paper(name)) == (
+        set() if name.startswith("loose-bounds") else set(told.rows)
+    )  # the paper has no such table
+    named = {row for panel in told.curves for row in panel.rows} | set(told.pictures) | set(told.sizes)
+    named |= {row for line in (told.levels.lines.values() if told.levels else ()) for row in line.values()}
+    assert named <= set(told.rows)
+    for row in told.rows.values():
+        assert len(row.cells) == len(told.columns)
+        if row.same_as:
+            other, _, its = row.same_as.partition("/")
+            same = experiment(other)
+            assert (same.rows[its].settings, same.rows[its].presets) == (row.settings, row.presets)
+            assert same.presets == told.presets
+            assert (same.rows[its].recipe, same.settings, same.seeds) == (row.recipe, told.settings, told.seeds)
+
+
+@pytest.mark.parametrize("preset", presets())
+@pytest.mark.parametrize("name", NAMES)
+def test_every_row_has_settings(store: Store, name: str, preset: str) -> None:
+    for row, told in experiment(name).rows.items():
+        if told.recipe not in recipes:
+            continue
+        settings = settings_of(experiment(name), row, preset, store, ["training.epochs=3"])
+        assert settings.recipe == told.recipe
+        assert settings.training.epochs == 3
+        assert settings.common.patient in (None, store.records[0].patient)
+
+
+def test_the_papers_settings(store: Store) -> None:
+    def of(name: str, row: str):
+        return settings_of(experiment(name), row, "paper", store)
+
+    assert [of(name, "full").training.batch for name in ("left-ventricle", "spine", "prostate")] == [1, 20, 4]
+    assert [of(name, "individual").weight for name in ("left-ventricle", "spine", "prostate")] == [0.05, 0.01, 0.01]
+    assert {of(name, "tags").weight for name in ("left-ventricle", "spine", "prostate")} == {0.01}
+    prostate = of("prostate", "full")
+    assert prostate.network.name == "residual_unet"
+    assert (prostate.training.repeats, prostate.augment.flip, prostate.augment.quarter) == (4, True, True)
+    assert (prostate.training.epochs, prostate.training.lr) == (200, 5e-4)
+
+
+def test_what_an_experiment_or_a_row_says_of_a_preset_counts_there_alone(store: Store) -> None:
+    for preset, epochs, copies in (("fast", 20, 30), ("guided", 20, 30), ("paper", 200, 1)):
+        assert settings_of(experiment("spine"), "full", preset, store).training.epochs == epochs
+        assert settings_of(experiment("hybrid"), "full_5", preset, store).training.repeats == copies
+        assert settings_of(experiment("hybrid"), "hybrid_5", preset, store).hybrid.repeat == (copies + 1) // 2
+
+
+def test_a_preset_counts_above_what_an_experiment_says_of_the_one_it_is_like(store: Store) -> None:
+    for preset, network in (("paper", "residual_unet"), ("fast", "enet"), ("guided", "enet"), ("unet", "unet")):
+        assert settings_of(experiment("prostate"), "full", preset, store).network.name == network
+
+
+def test_a_preset_like_another_differs_in_its_own_settings_alone(store: Store) -> None:
+    for row in ("full", "individual", "proposals_tags"):
+        plain, guided = (
+            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("plain", "guided")
+        )
+        assert (plain.pop("margin"), guided.pop("margin")) == (0.1, 0.0)
+        assert (plain["network"].pop("grown"), guided["network"].pop("grown")) == (1, 0)
+        assert plain == guided
+
+
+@pytest.mark.parametrize("preset", ["fast", "plain", "unet"])
+def test_every_row_of_a_table_gets_the_same_network_training_augmentation_and_border(store: Store, preset: str) -> None:
+    told = experiment("left-ventricle")
+    rows = {row: settings_of(told, row, preset, store) for row in told.rows}
+    if preset != "plain":  # labelled pixels alone do not know where a region is, and proposals follow the price down
+        price = rows["tags"].constraints
+        for row in [name for name in rows if name.startswith(("partial", "proposals", "exact"))]:
+            assert rows[row].constraints == []
+            rows[row] = rows[row].model_copy(update={"constraints": price})
+    if preset == "fast":  # a lower price, and nothing else of it
+        (border,) = rows["volume"].constraints
+        assert (border.weight, rows["tags"].constraints[0].weight) == (30, 100)
+        rows["volume"] = rows["volume"].model_copy(
+            update={"constraints": [border.model_copy(update={"weight": 100.0})]}
+        )
+    for shared in ("network", "training", "augment", "margin", "constraints"):
+        assert len({repr(getattr(row, shared)) for row in rows.values()}) == 1
+    assert [each.statistic for each in rows["tags"].constraints] == ([] if preset == "plain" else ["border"])
+
+
+def test_what_hybrid_rows_of_fast_have_of_their_own(store: Store) -> None:
+    """A lower price and what seeds count, the same for the three; all else is that of the rows beside them."""
+    told = experiment("hybrid")
+    beside = settings_of(told, "weak_all", "fast", store)
+    for row in ("hybrid_5", "hybrid_10", "hybrid_25"):
+        found = settings_of(told, row, "fast", store)
+        assert (found.training.epochs, beside.training.epochs, found.hybrid.weak_label_weight) == (50, 50, 0.1)
+        (border,), (price,) = found.constraints, beside.constraints
+        assert (border.weight, price.weight) == (3, 100)
+        assert border.model_copy(update={"weight": price.weight}) == price
+        for shared in ("network", "training", "augment", "margin", "weight", "common"):
+            assert getattr(found, shared) == getattr(beside, shared)
+
+
+def test_plain_is_fast_without_border_and_start(store: Store) -> None:
+    for row, prices in (("tags", 1), ("full", 1), ("volume", 1), ("proposals_common", 0)):
+        fast, plain = (
+            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("fast", "plain")
+        )
+        assert (len(fast.pop("constraints")), len(plain.pop("constraints"))) == (prices, 0)
+        assert (fast["network"].pop("prior"), plain["network"].pop("prior")) == (0.02, 0.0)
+        assert fast == plain
+
+
+def test_rows_run_with_other_settings_than_the_preset_has_are_named(tmp_path: Path, store: Store) -> None:
+    told = experiment("left-ventricle")
+    for row, changes in (("full", []), ("common", []), ("tags", ["training.epochs=3"]), ("partial", [])):
+        settings = settings_of(told, row, "paper", store, changes).model_dump()
+        if row == "partial":
+            settings["network"] |= {"guided": 0.5}
+        settings["training"] |= {"threads": 3, "resident": True}  # which change no result
+        kept(tmp_path, "left-ventricle", row, settings=settings, changes=changes, known=["size from 1 to 2"])
+    found = read_all(tmp_path)
+    lines = [line for line in table("left-ventricle", "paper", found).splitlines() if line.startswith("Run with")]
+    assert lines == ["Run with settings that the preset has no longer, and that are in their files: `partial`."]
+    kept(tmp_path, "left-ventricle", "full", settings={"recipe": "full", "unheard": 1})
+    assert "`partial`, `full`." in table("left-ventricle", "paper", read_all(tmp_path))
+
+
+def test_a_panel_of_one_curve_gives_way_to_one_that_compares(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "full")
+    assert [title for title, _ in curves("left-ventricle", "paper", read_all(tmp_path))] == [
+        "Common bounds",
+        "Individual bounds",
+    ]
+    kept(tmp_path, "left-ventricle", "individual")
+    ((title, shown),) = curves("left-ventricle", "paper", read_all(tmp_path))
+    assert (title, [curve.name for curve in shown]) == ("Individual bounds", ["full", "ours"])
+
+
+def test_changes_of_speed_alone_are_not_told(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "full", changes=["training.compile=nothing"])
+    assert "changed" not in table("left-ventricle", "paper", read_all(tmp_path))
+    kept(tmp_path, "left-ventricle", "tags", changes=["training.compile=nothing", "weight=0.1"])
+    assert "changed: `weight=0.1`; seed" in table("left-ventricle", "paper", read_all(tmp_path))
+
+
+def test_what_choosing_an_epoch_adds(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "tags", 0, (0.9, *(0.1,) * 5, *(0.5, 0.3) * 10))
+    kept(tmp_path, "left-ventricle", "tags", 1, (0.7,))
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results:choice:paper,fast -->\n<!-- end -->\n")
+    lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
+    assert [line for line in lines if line.startswith("| `")] == [
+        "| `paper` | tags | direct penalty | 1.000 | 0.500 ± 0.103 | +0.500 |"
+    ]
+
+
+def test_rivals_stand_beside_the_penalty_with_the_same_bounds(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "tags", 0, (0.5,))
+    kept(tmp_path, "left-ventricle", "tags", 1, (0.6,))
+    kept(tmp_path, "left-ventricle", "proposals_tags", 0, (0.3,))
+    kept(tmp_path, "left-ventricle", "exact_tags", 0, (0.65,))
+    kept(tmp_path, "left-ventricle", "exact_common", 0, (0.7,))
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results:rivals:paper,fast -->\n<!-- end -->\n")
+    lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
+    assert "| tags | proposals | 0.771 / 0.792 (+0.022) | 0.400 / 0.650 (+0.250) |  |" in lines
+    assert "| tags | proposals (exact) |  | 0.750 / 0.650 (-0.100) |  |" in lines
+    assert "| common bounds, fitted | proposals (exact) |  |  |  |" in lines, "there is no penalty to compare with"
+    assert not any("every pixel" in line or "direct penalty" in line for line in lines)
+
+
+def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:
+    with pytest.raises(BadInput, match="no experiment 'left-ventrical'; did you mean 'left-ventricle'"):
+        experiment("left-ventrical")
+    with pytest.raises(BadInput, match="no row 'ful'; did you mean 'full'"):
+        chosen(experiment("spine"), ["ful"], store)
+    with pytest.raises(BadInput, match="no preset 'past'; did you mean 'fast'"):
+        settings_of(experiment("spine"), "full", "past", store)
+    with pytest.raises(BadInput, match=r"unknown setting 'training.epoch'"):
+        settings_of(experiment("spine"), "full", "fast", store, ["training.epoch=3"])
+
+
+def test_rows_that_need_other_data(store: Store) -> None:
+    """They are left out, and refused when asked for."""
+    told = experiment("loose-bounds")
+    assert told.rows["common_resized"].data == {"fit": "resize"}
+    assert "common_resized" not in chosen(told, [], store)
+    assert chosen(told, ["tags", "common"], store) == ["common", "tags"]
+    with pytest.raises(BadInput, match="the row 'common_paper' needs a store with rows='256'; prepare one"):
+        chosen(experiment("spine"), ["common_paper"], store)
+    with pytest.raises(BadInput, match="'common_resized' needs a store with fit='resize'"):
+        chosen(told, ["common_resized"], store)
+    store.source["fit"] = "resize"
+    assert chosen(told, ["common_resized"], store) == ["common_resized"]
+
+
+def test_how_far_runs_came_that_did_not_end(tmp_path: Path) -> None:
+    for seed, (scores, asked) in enumerate([((0.5, 0.7), 9), ((0.5, 0.7, 0.6), 9), ((0.5,), 4), ((0.5, 0.6), 2)]):
+        kept(tmp_path, "left-ventricle", "tags", seed, scores, epochs=asked)
+    assert "4 (3 had 1 of 4 epochs, 2 or 3 of 9 epochs) |" in table("left-ventricle", "paper", read_all(tmp_path))
+
+
+def test_both_protocols_and_several_seeds(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "full", 0, (0.2, 0.6, 0.5))
+    kept(tmp_path, "left-ventricle", "full", 1, (0.4, 0.3, 0.4))  # of equal epochs the first
+    kept(tmp_path, "left-ventricle", "tags", 0, (0.5, 0.7), epochs=9)
+    found = read_all(tmp_path)
+    assert [run.at("best") for run in found] == [1, 0, 1]
+    lines = table("left-ventricle", "paper", found).splitlines()
+    wanted = (
+        "| every pixel | cross-entropy | 0.887 | 0.600 ± 0.141 | 0.500 ± 0.141 | 0.550 ± 0.071 | 0.450 ± 0.071 | 2 |"
+    )
+    assert wanted in lines
+    assert "| tags | direct penalty | 0.792 | 0.800 | 0.700 | 0.800 | 0.700 | 1 (2 of 9 epochs) |" in lines
+    assert not any(line.startswith("| volume bounds") for line in lines)
+    assert any(line.startswith("Not run: `partial`, ") and "`proposals_volume`, `volume`" in line for line in lines)
+    (listed,) = (line for line in lines if line.startswith("Not run: "))
+    assert listed.count("`") / 2 == len(experiment("left-ventricle").rows) - 2
+
+
+def test_a_row_may_be_that_of_another_table(tmp_path: Path) -> None:
+    kept(tmp_path, "left-ventricle", "full", 0, (0.7,))
+    kept(tmp_path, "hybrid", "full_5", 0, (0.3,))
+    text = table("hybrid", "paper", read_all(tmp_path))
+    assert "| Full_All | 150 | 0 | 0.887 | 0.800 |" in text
+    assert "| Full_5 | 5 | 0 | 0.543 | 0.400 |" in text
+    assert "Not run: `weak_all`, `hybrid_5`, " in text
+    assert presets_of("spine", read_all(tmp_path)) == []
+
+
+def test_curves_are_kept_by_epoch() -> None:
+    rows = [
+        Measured(epoch, "validation", metric, klass, value)
+        for epoch, value in ((1, 0.123456789), (2, 0.5))
+        for metric, klass in (("dsc_slice", ""), ("hard_size_over_true", "LV"), ("soft_size", "LV"), ("satisfied", ""))
+    ]
+    rows.append(Measured(1, "train", "loss_labels", "", 3.0))
+    found = curves_of(rows)
+    assert set(found) == {"epoch", "dsc_slice", "hard_size_over_true", "satisfied", "loss_labels"}
+    assert found["dsc_slice"] == [0.12346, 0.5]
+    assert found["loss_labels"][0] == 3
+    assert math.isnan(found["loss_labels"][1])
+
+
+def test_everything_is_made_from_results_alone(tmp_path: Path) -> None:
+    for row in ("full_5", "hybrid_5", "full_all"):
+        kept(tmp_path / "results", "hybrid", row, hardware="a GPU", seconds=90, ended="2026-01-01T00:02:00+00:00")
+    kept(tmp_path / "results", "left-ventricle", "full", 1)
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    page.write_text(
+        "before\n\n<!-- results:hybrid -->\nold\n<!-- end -->\n\n<!-- results:times -->\n<!-- end -->\nafter\n"
+    )
+    written = rebuild(tmp_path / "results", [page])
+    assert page in written
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "old" not in text
+    assert "(../results/hybrid/paper/levels.svg)" in text
+    assert "| hybrid | paper | 3 | 2 min | a GPU |" in text  # side by side: 90 s count once
+    for file in ("levels.svg", "levels.png", "table.md", "results.csv"):
+        assert (tmp_path / "results" / "hybrid" / "paper" / file).stat().st_size
+    with (tmp_path / "results" / "left-ventricle" / "paper" / "results.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    assert {(line["protocol"], line["epoch"], line["value"]) for line in lines if line["metric"] == "dsc_slice"} == {
+        ("best", "2", "0.6"),
+        ("last", "3", "0.5"),
+    }
+    before = {file: file.read_bytes() for file in (tmp_path / "results").rglob("*.svg")}
+    assert before
+    assert page not in rebuild(tmp_path / "results", [page])
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_nothing_run_shows_the_paper(tmp_path: Path) -> None:
+    text = table("bounds", "paper", [])
+    assert text.count("not run") == 8
+    assert times_table([]) == "Nothing was run yet.\n"
+    assert len(write_results(tmp_path, "bounds", "paper", [])) == 2
+
+
+def test_time_side_by_side_counts_once(tmp_path: Path) -> None:
+    for seed, (end, seconds) in enumerate([("00:01:00", 60), ("00:01:30", 60), ("01:00:00", 10)]):
+        kept(tmp_path, "spine", "full", seed, ended=f"2026-01-01T{end}+00:00", seconds=seconds)
+    kept(tmp_path, "spine", "tags")
+    assert busy(read_all(tmp_path)) == 100
+
+
+def test_timing_beside_the_paper(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no benchmark in it"):
+        write_timing(tmp_path)
+    step = {
+        "section": "steps",
+        "name": "partial",
+        "label": "partial cross-entropy",
+        "batch": 1,
+        "ms": 4.25,
+        "ratio": 1.0,
+    }
+    (tmp_path / "bench.json").write_text(json.dumps({"device": "H1", "rows": [step]}))
+    text = write_timing(tmp_path).read_text(encoding="utf-8")
+    assert "| partial cross-entropy | 112 | 1.000 | 4.25 | 1.000 |" in text
+    assert "H1 (ms)" in text
+    (tmp_path / "other.json").write_text('{"rows": [{"name": "full"}]}')
+    with pytest.raises(BadInput, match=r"other.json: not a benchmark .*inbounds bench"):
+        write_timing(tmp_path)
+
+
+def test_a_damaged_result_is_named(tmp_path: Path) -> None:
+    (tmp_path / "seed-0.json").write_text('{"row": "full", "curves": {}}')
+    with pytest.raises(BadInput, match=r"seed-0.json: not the results of a run .*collect them again"):
+        read_all(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results:spin -->\n<!-- end -->\n")
+    with pytest.raises(BadInput, match="no results 'spin'; did you mean 'spine'"):
+        rewrite(page, tmp_path, [])
+
+
+def test_presets_side_by_side(tmp_path: Path) -> None:
+    data = {"name": "acdc", "checksums": {"images.npy": "0123456789abcdef"}}
+    made = {"shape": [160, 160], "fit": "zoom"}
+    kept(tmp_path, "left-ventricle", "full", 0, (0.7, 0.6), data=data, preparation=made)
+    kept(tmp_path, "left-ventricle", "volume", 0, (0.5, 0.4), preset="fast")
+    kept(tmp_path, "left-ventricle", "individual", 0, (0.5, 0.4), preset="fast", epochs=9)
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results:left-ventricle:paper,small,fast -->\n<!-- end -->\n")
+    lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
+    assert "| known beside the seeds | method | paper | `paper` | `fast` |" in lines
+    assert "| every pixel | cross-entropy | 0.887 | 0.800 / 0.700 |  |" in lines
+    assert "| tags | direct penalty | 0.792 |  |  |" in lines
+    assert "| volume bounds | direct penalty | 0.858 |  | 0.600 / 0.500 |" in lines
+    assert "| individual bounds | direct penalty | 0.871 |  | 0.600 / 0.500 (2 of 9 epochs) |" in lines
+    assert any(
+        line.endswith(" Data: acdc (160x160, zoom, images 0123456789) for `paper`; not known for `fast`.")
+        for line in lines
+    )
+    assert not any("`small`" in line for line in lines)  # nothing was run
+    kept(tmp_path, "left-ventricle", "tags", preset="plain")
+    page.write_text("<!-- results:left-ventricle:plain,fast -->\n<!-- end -->\n")
+    assert " Data: not known for `plain`, `fast`." in rewrite(page, tmp_path, read_all(tmp_path))
+    page.write_text("<!-- results:left-ventricle:paper,fastt -->\n<!-- end -->\n")
+    with pytest.raises(BadInput, match="no preset 'fastt'; did you mean 'fast'"):
+        rewrite(page, tmp_path, [])
+    page.write_text("<!-- results:rivals:paper,fastt -->\n<!-- end -->\n")
+    with pytest.raises(BadInput, match=r"page.md: no preset 'fastt'; did you mean 'fast'"):
+        rewrite(page, tmp_path, [])
+    page.write_text("<!-- results:rival:paper -->\n<!-- end -->\n")
+    with pytest.raises(BadInput, match=r"page.md: no results 'rival'; did you mean 'rivals'"):
+        rewrite(page, tmp_path, [])

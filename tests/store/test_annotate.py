@@ -1,0 +1,254 @@
+"""Weak labels in a store: simulated ones tell nothing but the truth, clicks land where people clicked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from inbounds.annotations import UNLABELLED
+from inbounds.errors import BadInput
+from inbounds.store.annotate import import_points, simulate
+from inbounds.store.grid import GridWindow
+from inbounds.store.measure import Noise
+from inbounds.store.seeds import strategies
+from inbounds.store.store import Store
+from making import image_of, make_store, source, truth_like
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    return make_store(tmp_path / "store")
+
+
+def content(store: Store, name: str) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (store.path / "annotations" / name).iterdir()}
+
+
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("classes", [[1], [1, 2]])
+@pytest.mark.parametrize("strategy", strategies)
+def test_marks_lie_inside_the_truth_of_the_classes_asked_for(store, strategy, classes, background) -> None:
+    simulate(store, "weak", strategy, classes, background=background)
+    label, truth = store.label("weak")[:], store.truth[:]
+    assert store.annotations == ["full", "weak"]
+    if strategy == "box":
+        outside = label == 0
+        assert not np.isin(truth[outside], classes).any()
+        assert set(np.unique(label)) == {0, UNLABELLED}
+        return
+    marked = label != UNLABELLED
+    np.testing.assert_array_equal(label[marked], truth[marked])
+    for mask, marks in zip(truth, label, strict=True):
+        wanted = (set(np.unique(mask)) & set(classes)) | ({0} if background else set())
+        assert set(np.unique(marks)) - {UNLABELLED} == wanted
+
+
+@pytest.mark.parametrize("strategy", strategies)
+def test_the_same_seed_gives_the_same_bytes_and_another_others(tmp_path, strategy) -> None:
+    noise = None if strategy == "box" else Noise(size=0.1, position=0.5)
+    made = []
+    for name, seed in (("one", 3), ("two", 3), ("three", 4)):
+        store = make_store(tmp_path / name)
+        simulate(store, "weak", strategy, [1, 2], seed=seed, background=True, noise=noise)
+        made.append(content(store, "weak"))
+    assert sorted(made[0]) == ["annotation.json", "facts.csv", "labels.npy"]
+    assert made[0] == made[1]
+    if strategy != "box":  # which draws nothing
+        assert made[0]["labels.npy"] != made[2]["labels.npy"]
+        assert made[0]["facts.csv"] != made[2]["facts.csv"]
+
+
+@pytest.mark.parametrize("strategy", ["disc", "scribble"])
+def test_a_scan_is_marked_alike_whatever_the_others_hold(tmp_path, strategy) -> None:
+    labels, facts = [], []
+    for seed in (5, 6):
+        store = make_store(tmp_path / str(seed), [source("a", truth_like(seed)), source("b", truth_like(1))])
+        simulate(store, "weak", strategy, [1, 2], background=True, noise=Noise(0.1, 1.0))
+        labels.append(store.label("weak"))
+        facts.append([fact for fact in store.facts("weak") if fact.case == "b"])
+    np.testing.assert_array_equal(labels[0][3:], labels[1][3:])
+    assert (labels[0][:3] != labels[1][:3]).any()
+    assert facts[0] == facts[1]
+
+
+def test_equal_scans_are_not_marked_alike(tmp_path) -> None:
+    store = make_store(tmp_path / "store", [source(name, truth_like(1)) for name in "ab"])
+    simulate(store, "weak", "disc", [1, 2])
+    assert (store.label("weak")[:3] != store.label("weak")[3:]).any()
+
+
+@pytest.mark.parametrize("noise", [Noise(size=0.2), Noise(position=2.0)])
+def test_noise_changes_facts_but_not_labels(store, noise) -> None:
+    simulate(store, "exact", "disc", [1, 2])
+    simulate(store, "noisy", "disc", [1, 2], noise=noise)
+    exact, noisy = content(store, "exact"), content(store, "noisy")
+    assert exact["labels.npy"] == noisy["labels.npy"]
+    for before, after in zip(store.facts("exact"), store.facts("noisy"), strict=True):
+        assert (before.case, before.slice, before.present) == (after.case, after.slice, after.present)
+        if before.present and before.slice is not None:
+            assert (before.size_px != after.size_px) == bool(noise.size)
+            assert (before.centroid_row != after.centroid_row) == bool(noise.position)
+        if not before.present:
+            assert before == after
+
+
+def test_each_slice_and_scan_gets_its_row_of_facts(store) -> None:
+    simulate(store, "weak", "erosion", [2])
+    rows = store.facts("weak").rows
+    assert [(fact.case, fact.slice) for fact in rows] == [(c, n) for c in "ab" for n in (0, 1, 2, None)]
+    assert {fact.klass for fact in rows} == {2}
+    sizes = [(mask == 2).sum() for mask in store.truth[:3]]
+    assert [fact.size_px for fact in rows[:4]] == [*sizes, sum(sizes)]
+    assert rows[3].volume_ml == pytest.approx(sum(sizes) * 8 * 1.25 * 1.5 / 1000)
+
+
+def test_a_box_tells_its_share_and_middle(store) -> None:
+    simulate(store, "weak", "box", [1], box_share=(0.5, 0.7), settings={"margin": 1})
+    about = store.about("weak")
+    assert about["size_relative"] == pytest.approx(0.1 / 0.6)
+    fact = store.facts("weak").rows[0]
+    rows, columns = np.nonzero(store.truth[0] == 1)
+    sides = np.ptp(rows) + 3, np.ptp(columns) + 3  # one pixel wider on every side
+    assert fact.size_px == pytest.approx(0.6 * sides[0] * sides[1])
+    corner = store.records[0].fit.point_back((rows.min() + rows.max()) / 2, (columns.min() + columns.max()) / 2)
+    assert (fact.centroid_row, fact.centroid_col) == pytest.approx(corner)
+    assert (store.label("weak")[0] == UNLABELLED).sum() == sides[0] * sides[1]
+    assert not any(fact.slice is None for fact in store.facts("weak"))
+    assert fact.mean_intensity is None
+
+
+def test_settings_reach_the_strategy(store) -> None:
+    simulate(store, "small", "disc", [1], settings={"radius": 0})
+    simulate(store, "large", "disc", [1], settings={"radius": 2})
+    assert (store.label("small")[:2] == 1).sum(axis=(1, 2)).tolist() == [1, 1]
+    assert ((store.label("large")[:2] == 1).sum(axis=(1, 2)) > 1).all()
+    assert store.about("large")["settings"] == {"radius": 2}
+
+
+def test_a_scan_without_truth_gets_neither_labels_nor_facts(tmp_path) -> None:
+    known, unknown = truth_like(0), source("u", None, image=image_of(truth_like(1)))
+    store = make_store(tmp_path / "store", [unknown, source("k", known)])
+    simulate(store, "weak", "box", [1, 2])
+    assert (store.label("weak")[:3] == UNLABELLED).all()
+    assert {fact.case for fact in store.facts("weak")} == {"k"}
+
+
+def test_simulation_refuses_what_it_cannot_do(tmp_path, store) -> None:
+    with pytest.raises(BadInput, match="no strategy 'dics'; there are: erosion, disc"):
+        simulate(store, "weak", "dics", [1])
+    bare = make_store(tmp_path / "bare", [source("u", None, image=image_of(truth_like(1)))])
+    with pytest.raises(BadInput, match=r"bare: .*this store has none"):
+        simulate(bare, "weak", "disc", [1])
+    simulate(store, "weak", "disc", [1])
+    before = content(store, "weak")
+    with pytest.raises(BadInput, match="weak"):
+        simulate(store, "weak", "erosion", [1])
+    assert content(store, "weak") == before
+    assert store.annotations == ["full", "weak"]
+
+
+def clicks(path: Path, *lines: str, header: str = "case,slice,row,column,class") -> Path:
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("fit", [GridWindow.pad, GridWindow.resize])
+@pytest.mark.parametrize("shape", [(32, 32), (21, 17), (60, 13), (95, 101)])
+def test_a_click_labels_the_pixel_it_lies_in(tmp_path, fit, shape) -> None:
+    original = (30, 26)
+    store = make_store(tmp_path / "store", fit=fit, shape=shape)
+    spots = [(0, 14.0, 12.0, 1), (1, 10.3, 8.6, 2), (2, 11.6, 15.0, 0)]
+    lines = [f"b,{number},{row},{column},{store.classes[klass]}" for number, row, column, klass in spots]
+    assert import_points(store, clicks(tmp_path / "clicks.csv", *lines), "mine") == 3
+    label = store.label("mine")[:]
+    assert (label[:3] == UNLABELLED).all()
+    for number, row, column, klass in spots:
+        (at,) = np.argwhere(label[3 + number] != UNLABELLED)
+        assert label[3 + number][tuple(at)] == klass
+        near = store.records[1].fit.point_back(*at.tolist())
+        reach = [max(0.5, 0.5 / scale) for scale in store.records[1].fit.scale]  # half of the larger of both pixels
+        assert abs(near[0] - row) <= reach[0] + 1e-9
+        assert abs(near[1] - column) <= reach[1] + 1e-9
+    assert original == store.records[1].fit.original
+
+
+@pytest.mark.parametrize("corner", [(0, 0), (29, 25), (-0.5, 25.4), (29.49, -0.4)])
+@pytest.mark.parametrize(
+    ("fit", "shape"), [(GridWindow.pad, (32, 32)), (GridWindow.resize, (64, 13)), (GridWindow.resize, (7, 95))]
+)
+def test_a_click_at_the_edge_of_the_slice_counts(tmp_path, corner, fit, shape) -> None:
+    store = make_store(tmp_path / "store", fit=fit, shape=shape)
+    import_points(store, clicks(tmp_path / "clicks.csv", f"a,1,{corner[0]},{corner[1]},LV"), "mine")
+    assert int((store.label("mine")[:] == 2).sum()) == 1
+
+
+@pytest.mark.parametrize(("radius", "count"), [(0, 1), (1, 9), (2, 21)])
+def test_a_click_may_be_a_disc(tmp_path, store, radius, count) -> None:
+    import_points(store, clicks(tmp_path / "clicks.csv", "a,0,15,12,1"), "mine", radius=radius)
+    rows, columns = np.nonzero(store.label("mine")[0] == 1)
+    assert len(rows) == count
+    assert (rows.mean(), columns.mean()) == store.records[0].fit.point(15, 12)
+
+
+@pytest.mark.parametrize("absent_elsewhere", [False, True])
+def test_a_clicked_class_is_present_and_elsewhere_absent_if_so_told(tmp_path, store, absent_elsewhere) -> None:
+    file = clicks(tmp_path / "clicks.csv", "a,0,3,3,LV", "a,0,4,3,LV", "a,2,3,3,LV", "b,1,3,3,RV", "b,0,0,0,0")
+    assert import_points(store, file, "mine", absent_elsewhere=absent_elsewhere) == 5
+    told = {(fact.case, fact.slice, fact.klass): fact.present for fact in store.facts("mine")}
+    present = {("a", 0, 2): True, ("a", 2, 2): True, ("b", 1, 1): True}
+    absent = {("a", 1, 2): False, ("b", 0, 1): False, ("b", 2, 1): False}
+    assert told == (present | absent if absent_elsewhere else present)
+
+
+def test_clicks_need_no_truth(tmp_path) -> None:
+    store = make_store(tmp_path / "bare", [source("u", None, image=image_of(truth_like(1)))])
+    import_points(store, clicks(tmp_path / "clicks.csv", "u,0,3,3,LV"), "mine")
+    assert store.annotations == ["mine"]
+    assert not store.about("mine")["simulated"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("c,0,1,1,LV", "no case 'c'"),
+        (",0,1,1,LV", "no case ''"),
+        ("a,0,1,1,LVV", "no class 'LVV'; did you mean 'LV'"),
+        ("a,0,1,1,", "no class ''"),
+        ("a,0,1", "must be numbers"),
+        ("a,zero,1,1,LV", "must be numbers"),
+        ("a,0.5,1,1,LV", "must be numbers"),
+        ("a,0,x,1,LV", "must be numbers"),
+        ("a,0,nan,1,LV", "lies outside a, which has 3 slices of 30 rows and 26 columns"),
+        ("a,3,1,1,LV", "lies outside a"),
+        ("a,-1,1,1,LV", "lies outside a"),
+        ("a,0,29.6,1,LV", "lies outside a"),
+        ("a,0,1,26,LV", "lies outside a"),
+        ("a,0,-0.6,1,LV", "lies outside a"),
+    ],
+)
+def test_a_wrong_click_is_named_with_file_and_line_and_leaves_nothing(tmp_path, store, line, message) -> None:
+    file = clicks(tmp_path / "clicks.csv", "a,0,1,1,LV", "", line)
+    with pytest.raises(BadInput, match=rf"{re.escape(str(file))}, line 4: .*{message}"):
+        import_points(store, file, "mine")
+    assert store.annotations == ["full"]
+
+
+def test_files_that_are_no_clicks(tmp_path, store) -> None:
+    with pytest.raises(BadInput, match=r"none\.csv: cannot be read"):
+        import_points(store, tmp_path / "none.csv", "mine")
+    for header, line in (("case,slice,row,col,class", "a,0,1,1,LV"), ("", ""), ("case,slice,row,column,class", "")):
+        with pytest.raises(BadInput, match=r"clicks\.csv: no .*the first line must be: case,slice,row,column,class"):
+            import_points(store, clicks(tmp_path / "clicks.csv", line, header=header), "mine")
+    (tmp_path / "clicks.csv").write_bytes("case,slice,row,column,class\nMüller,0,1,1,LV".encode("latin-1"))
+    with pytest.raises(BadInput, match=r"clicks\.csv: cannot be read .*UTF-8"):
+        import_points(store, tmp_path / "clicks.csv", "mine")
+    assert store.annotations == ["full"]
+
+
+@pytest.mark.parametrize("share", [(0.9, 0.5), (0, 0.5), (0.5, 1.1)])
+def test_refuses_a_share_of_a_box_that_cannot_be(tmp_path, share) -> None:
+    with pytest.raises(BadInput, match="fills between 0 and 1 of its box"):
+        simulate(make_store(tmp_path / "store"), "weak", "box", [1], box_share=share)

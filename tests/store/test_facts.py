@@ -1,0 +1,270 @@
+"""A facts table: as any spreadsheet writes it, with every mistake named by file and line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import astuple, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from inbounds.errors import BadInput
+from inbounds.store.facts import COLUMNS, Case, Fact, Facts
+
+CLASSES = ("background", "RV", "LV")
+SPACING = (8.0, 1.25, 1.5)
+CASES = {
+    "patient001_ED": Case("patient001_ED", 5, (40, 30), SPACING),
+    "patient002_ED": Case("patient002_ED", 3, (64, 64), (1.0, 1.0, 1.0)),
+    "large": Case("large", 19, (255, 257), (10.0, 1.3671, 1.3671)),
+}
+HEADER = ",".join(COLUMNS)
+
+
+def table(tmp_path: Path, *lines: str, encoding: str = "utf-8") -> Path:
+    file = tmp_path / "facts.csv"
+    file.write_bytes("\n".join(lines).encode(encoding))
+    return file
+
+
+def read(tmp_path: Path, *lines: str, **how: str) -> list[Fact]:
+    return list(Facts.read(table(tmp_path, *lines, **how), CLASSES, CASES))
+
+
+WHOLE = Fact("patient001_ED", 2, 2, True, 100.5, 188.4, 1.5, 10.25, 12.0, 300.0)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (HEADER, "patient001_ED,2,LV,1,100.5,188.4,1.5,10.25,12,300"),
+        (HEADER, "patient001_ED,2,2,yes,100.5,188.4,1.5,10.25,12,300", "", ",,,,,,,,,"),
+        (HEADER.replace(",", ", "), "patient001_ED , 2.0 , LV , TRUE , 1.005e2 , 188.4 , 1.5 , 10.25 , 12 , 300"),
+        (HEADER.replace(",", ";"), "patient001_ED;2;LV;y;100,5;188,4;1,5;10,25;12;3e2"),
+        (HEADER.replace(",", ";"), "patient001_ED;2;LV;1;100.5;188.4;1.5;10.25;12;300"),
+        (HEADER.replace(",", "\t"), "patient001_ED\t2\tLV\t1\t100.5\t188.4\t1.5\t10.25\t12\t300"),
+        (HEADER.upper(), '"patient001_ED","2","LV","1","100.5","188.4","1.5","10.25","12","300"'),
+        (
+            "mean_intensity,centroid_col,centroid_row,volume_ml,size_mm2,size_px,present,class,slice,case",
+            "300,12,10.25,1.5,188.4,100.5,Yes,LV,2,patient001_ED",
+        ),
+    ],
+    ids=["commas", "blank lines", "spaces", "decimal commas", "semicolons", "tabs", "quoted", "any order"],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+@pytest.mark.parametrize("ending", ["", "\r"])
+def test_a_table_as_any_spreadsheet_writes_it(tmp_path, lines, encoding, ending) -> None:
+    assert read(tmp_path, *(line + ending for line in lines), encoding=encoding) == [WHOLE]
+
+
+@pytest.mark.parametrize(("cell", "present"), [("1", True), ("No", False), ("false", False), ("0", False), ("", None)])
+def test_presence_alone(tmp_path, cell, present) -> None:
+    (fact,) = read(tmp_path, "case,slice,class,present", f"patient001_ED,0,RV,{cell}")
+    assert fact == Fact("patient001_ED", 0, 1, present)
+
+
+def test_columns_may_be_left_out_and_a_row_may_end_early(tmp_path) -> None:
+    assert read(tmp_path, "class,case", "LV,patient002_ED") == [Fact("patient002_ED", None, 2)]
+    assert read(tmp_path, HEADER, "patient002_ED,1,LV") == [Fact("patient002_ED", 1, 2)]
+    assert read(tmp_path, HEADER) == []
+
+
+def test_a_class_is_known_by_its_name_before_its_number(tmp_path) -> None:
+    file, classes = tmp_path / "facts.csv", ("background", "2", "1")
+    Facts((Fact("patient001_ED", 0, 1), Fact("patient001_ED", 0, 2, True)), classes).write(file)
+    assert [(fact.klass, fact.present) for fact in Facts.read(file, classes, CASES)] == [(1, None), (2, True)]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("patient001_ES,0,LV", r"no case 'patient001_ES'; did you mean 'patient001_ED'"),
+        (",0,LV", r"no case ''; there are: patient001_ED, patient002_ED, large"),
+        ("patient001_ED,0,LVV", r"no class 'LVV'; did you mean 'LV'"),
+        ("patient001_ED,0,7", r"no class '7'; there are: background, RV, LV"),
+        ("patient001_ED,0,", r"no class ''"),
+        ("patient001_ED,5,LV", r"slice 5 of patient001_ED, which has slices 0 to 4"),
+        ("patient001_ED,-1,LV", r"slice -1 of"),
+        ("patient001_ED,1.5,LV", r"slice 1\.5 of"),
+        ("patient001_ED,basal,LV", r"slice is 'basal', which is no number; leave the cell empty"),
+        ("patient001_ED,0,LV,perhaps", r"present is 'perhaps'; write 1 or 0"),
+        ("patient001_ED,0,LV,,-3", r"size_px is -3; a size is 0 or more"),
+        ("patient001_ED,0,LV,,,-0.5", r"size_mm2 is -0\.5"),
+        ("patient001_ED,,LV,,,,-1", r"volume_ml is -1"),
+        ("patient001_ED,0,LV,,12 px", r"size_px is '12 px', which is no number"),
+        ("patient001_ED,0,LV,,nan", r"size_px is 'nan', which is no number"),
+        ("patient001_ED,0,LV,,1e999", r"size_px is '1e999', which is no number"),
+        ('patient001_ED,0,LV,,"12,5"', r"size_px is '12,5', which is no number"),
+        ("patient001_ED,0,LV,,,,,40,3", r"centroid_row is 40, outside the slice, which has 40 of them \(0 to 39\)"),
+        ("patient001_ED,0,LV,,,,,3,-0.6", r"centroid_col is -0\.6, outside"),
+        ("patient001_ED,0,LV,,,,,3", r"a centroid needs both"),
+        ("patient001_ED,0,LV,,,,,,3", r"a centroid needs both"),
+        ("patient001_ED,0,LV,0,12", r"present is 0 but the size is 12; correct one"),
+        ("patient001_ED,0,LV,yes,0", r"present is yes but the size is 0"),
+        ("patient001_ED,,LV,no,,,3", r"present is no but the size is"),
+        ("patient001_ED,0,LV,,1201", r"a size of 1201 pixels is more than there are \(1200\); check the unit"),
+        ("patient001_ED,0,LV,,,2300", r"is more than there are \(1200\)"),
+        ("patient001_ED,,LV,,6001", r"is more than there are \(6000\)"),
+        ("patient001_ED,,LV,,,,100", r"is more than there are \(6000\)"),
+        ("patient001_ED,0,LV,,,,,,,,surplus", r"11 cells for 10 columns"),
+    ],
+)
+def test_a_mistake_is_named_with_file_and_line(tmp_path, row, message) -> None:
+    file = table(tmp_path, HEADER, "patient001_ED,0,RV,1", "", row)
+    with pytest.raises(BadInput, match=rf"{re.escape(str(file))}, line 4: .*{message}"):
+        Facts.read(file, CLASSES, CASES)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("patient001_ED,1,LV,1", "patient001_ED,1,LV"),
+        ("patient001_ED,1,LV", "patient001_ED,1.0,2,1"),
+        ("patient001_ED,,2", "patient001_ED,,LV"),
+    ],
+)
+def test_a_second_row_for_the_same_region_is_refused(tmp_path, first, second) -> None:
+    with pytest.raises(BadInput, match=r"facts\.csv, line 3: a second row for patient001_ED, slice .*keep one"):
+        read(tmp_path, HEADER, first, second)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("case,class,sise_px", r"unknown column 'sise_px'; did you mean 'size_px'"),
+        ("case,class,xyz", r"unknown column 'xyz'; there are: case, slice"),
+        ("slice,class", r"there is no column 'case'; the first line must name the columns: case, slice"),
+        ("case,slice", r"there is no column 'class'"),
+        ("case,class,case", r"a column appears twice"),
+        ("", r"there is no column 'case'|unknown column ''"),
+    ],
+)
+def test_a_wrong_first_line_is_refused(tmp_path, header, message) -> None:
+    with pytest.raises(BadInput, match=rf"facts\.csv.*: ({message})"):
+        read(tmp_path, header, "patient001_ED,LV,1")
+
+
+def test_files_that_are_no_tables(tmp_path) -> None:
+    with pytest.raises(BadInput, match=r"facts\.csv: not a text file in UTF-8; save the sheet as 'CSV UTF-8'"):
+        read(tmp_path, HEADER, "Müller,0,LV", encoding="latin-1")
+    with pytest.raises(BadInput, match=r"facts\.csv: not a text file in UTF-8"):
+        read(tmp_path, HEADER, encoding="utf-16")
+    with pytest.raises(BadInput, match=r"none\.csv: cannot be read \(No such file or directory\)"):
+        Facts.read(tmp_path / "none.csv", CLASSES, CASES)
+    with pytest.raises(BadInput, match=r"cannot be read"):
+        Facts.read(tmp_path, CLASSES, CASES)
+    with pytest.raises(BadInput, match=r"facts\.csv, line 2: .*save the sheet as CSV again"):
+        read(tmp_path, HEADER, "x" * 200_000)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=80) | st.text(alphabet="case,;\t\n\"'clas.-019LV\r\x00", max_size=60).map(str.encode))
+def test_no_file_makes_a_traceback(tmp_path, content) -> None:
+    file = tmp_path / "facts.csv"
+    for start in (b"", HEADER.encode() + b"\n", b"case;class\npatient001_ED;LV\n"):
+        file.write_bytes(start + content)
+        said = str(file)
+        try:
+            Facts.read(file, CLASSES, CASES)
+        except BadInput as error:
+            said = str(error)
+        assert said.startswith(str(file))
+
+
+def test_units_agree() -> None:
+    depth, height, width = SPACING
+    pixels = Fact("a", 0, 1, size_px=80)
+    assert replace(pixels, size_px=None, size_mm2=80 * height * width).size(SPACING) == pytest.approx(80)
+    assert replace(pixels, size_px=None, volume_ml=80 * depth * height * width / 1000).size(SPACING) == pytest.approx(
+        80
+    )
+    whole = Fact("a", None, 1, volume_ml=1.2)
+    assert whole.size(SPACING) == pytest.approx(1200 / (8 * 1.25 * 1.5))
+    assert Fact("a", None, 1, size_mm2=100).size(SPACING) is None  # an area says nothing of a volume
+    assert Fact("a", 0, 1).size(SPACING) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "present"),
+    [
+        ({}, None),
+        ({"present": False}, False),
+        ({"size_px": 0.0}, False),
+        ({"volume_ml": 0.1}, True),
+        ({"centroid_row": 1.0, "centroid_col": 1.0}, True),
+        ({"mean_intensity": 0.0}, True),
+    ],
+)
+def test_what_presence_follows_from(known, present) -> None:
+    assert Fact("a", 0, 1, **known).is_present(SPACING) is present
+
+
+def maybe(numbers: st.SearchStrategy) -> st.SearchStrategy:
+    return st.none() | numbers
+
+
+@st.composite
+def known_facts(draw) -> Fact:
+    case = draw(st.sampled_from(list(CASES.values())))
+    number = draw(maybe(st.integers(0, case.slices - 1)))
+    whole = case.original[0] * case.original[1] * (case.slices if number is None else 1)
+    depth, height, width = case.spacing
+    size = draw(maybe(st.just(0.0) | st.floats(0.01, whole)))
+    unit = draw(
+        st.sampled_from(["size_px", "volume_ml", "size_mm2"] if number is not None else ["size_px", "volume_ml"])
+    )
+    factor = {"size_px": 1, "size_mm2": height * width, "volume_ml": depth * height * width / 1000}[unit]
+    centre = draw(maybe(st.tuples(*[st.floats(-0.5, side - 0.5) for side in case.original])))
+    presences = st.booleans() if centre is None else st.just(True)
+    if centre is not None and size == 0:
+        centre = None
+    return Fact(
+        case.name,
+        number,
+        draw(st.integers(0, 2)),
+        present=draw(maybe(presences if size is None else st.just(size > 0))),
+        **{unit: None if size is None else size * factor},
+        centroid_row=centre and centre[0],
+        centroid_col=centre and centre[1],
+        mean_intensity=draw(maybe(st.floats(-1e6, 1e6))),
+    )
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(facts=st.lists(known_facts(), max_size=6, unique_by=lambda fact: (fact.case, fact.slice, fact.klass)))
+def test_what_is_written_reads_back(tmp_path, facts) -> None:
+    """Numbers keep six figures."""
+    file = tmp_path / "a" / "facts.csv"
+    Facts(tuple(facts), CLASSES).write(file)
+    back = Facts.read(file, CLASSES, CASES)
+    assert back.classes == CLASSES
+    for before, after in zip(facts, back, strict=True):
+        assert (after.case, after.slice, after.klass, after.present) == astuple(before)[:4]
+        for value, wanted in zip(astuple(after)[4:], astuple(before)[4:], strict=True):
+            assert value is None if wanted is None else value == pytest.approx(wanted, rel=1e-5, abs=0)
+    assert [file.name for file in file.parent.iterdir()] == ["facts.csv"]
+
+
+def test_a_written_table_by_hand(tmp_path) -> None:
+    rows = (WHOLE, Fact("patient001_ED", 0, 1, False, 0), Fact("patient001_ED", None, 1, volume_ml=1 / 3))
+    Facts(rows, CLASSES).write(tmp_path / "facts.csv")
+    assert (tmp_path / "facts.csv").read_bytes().decode() == (
+        f"{HEADER}\n"
+        "patient001_ED,2,LV,1,100.5,188.4,1.5,10.25,12,300\n"
+        "patient001_ED,0,RV,0,0,,,,,\n"
+        "patient001_ED,,RV,,,,0.333333,,,\n"
+    )
+
+
+def test_a_region_that_fills_its_scan_survives_rounding(tmp_path) -> None:
+    case = CASES["large"]
+    voxels = case.slices * case.original[0] * case.original[1]
+    rows = (
+        Fact("large", None, 1, volume_ml=voxels * case.spacing[0] * case.spacing[1] * case.spacing[2] / 1000),
+        Fact("large", None, 2, size_px=voxels),
+    )
+    Facts(rows, CLASSES).write(tmp_path / "facts.csv")
+    sizes = [fact.size(case.spacing) for fact in Facts.read(tmp_path / "facts.csv", CLASSES, CASES)]
+    assert sizes == pytest.approx([voxels, voxels], rel=1e-5)
