@@ -5,8 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # One process a core, one thread each: threads that wait for each other are slower than no threads.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
+CORE := $(addprefix tests/,regions annotations constraints losses supervision test_contract.py)
+LABORATORY := tests/reproduction tests/benchmarks
+PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))
 
-.PHONY: setup demo test test-all lint bench results clean
+.PHONY: setup demo test test-core test-reproduction test-all lint docs bench results clean
 
 setup: $(READY)
 
@@ -22,8 +25,17 @@ demo: $(READY)
 
 # Shapes written in signatures are checked while the tests run; tests marked `plain` run without that hook.
 test: $(READY)
-	$(PYTEST) -m 'not slow and not plain'
-	INBOUNDS_TYPECHECK=0 $(PYTEST) -m 'not slow and plain'
+	$(PYTEST) -m 'not slow and not plain' $(PRODUCT)
+	INBOUNDS_TYPECHECK=0 $(PYTEST) -m 'not slow and plain' $(PRODUCT)
+
+# The theory alone: from regions to supervision.
+test-core: $(READY)
+	$(PYTEST) -m 'not slow and not plain' $(CORE)
+
+# What drives the reproduction of the paper and the benchmarks.
+test-reproduction: $(READY)
+	$(PYTEST) -m 'not slow and not plain' $(LABORATORY)
+	INBOUNDS_TYPECHECK=0 $(PYTEST) -m 'not slow and plain' $(LABORATORY)
 
 test-all: $(READY)
 	$(PYTEST) -m 'not plain'
@@ -34,12 +46,16 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)
-	$(BIN)/inbounds bench
+# The manual as pages for the browser; a warning or a broken link fails.
+docs: $(READY)
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
 
-# Every table and figure of README and docs, from the files in results/.
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+# Every table and figure of README, docs and reproduction/, from the files in reproduction/results/.
 results: $(READY)
-	$(BIN)/python -m inbounds.experiments
+	$(BIN)/python -m reproduction.pages
 
 clean:
 	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .hypothesis

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.tables import growth
 
+from benchmarks.tables import growth
 from inbounds.reports.curves import epochs as epochs_shown
 from inbounds.reports.curves import spread
 from inbounds.reports.pictures import window

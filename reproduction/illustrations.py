@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from reproduction.figures import COLOURS, MARKS, RULE, SOFT, bare, figure, written
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.constraints import hinge, log_barrier, quadratic
@@ -15,6 +14,7 @@ from inbounds.constraints.penalties import Penalty
 from inbounds.reports.pictures import window
 from inbounds.sources.phantom import CLASSES, generate
 from inbounds.store.seeds import erosion
+from reproduction.figures import COLOURS, MARKS, RULE, SOFT, bare, figure, written
 
 
 def draw_penalty(stem: Path) -> list[Path]:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.tables import filled, markdown, paper_times, read_benches, timing_lines
-
 from inbounds.errors import BadInput, nearest
 from inbounds.writing import file_aside
 from reproduction.drawings import draw

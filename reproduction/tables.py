@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from benchmarks.tables import markdown
 from pydantic import ValidationError
 
+from benchmarks.tables import markdown
 from inbounds.config import Settings
 from reproduction.experiment import experiment, paper, presets, settings_of
 from reproduction.results import Collected, Protocol, rows_of

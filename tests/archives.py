@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813
 
-from inbounds.cli import run
+from inbounds.cli import run_program
 from inbounds.sources.source import Loaded, Source
 from inbounds.store.grid import GridWindow
 from inbounds.store.prepare import Plan, prepare
@@ -30,28 +31,29 @@ class Outcome:
     err: str
 
 
-def command(*words: object) -> Outcome:
-    """`inbounds ...`, in this process. Anything but an orderly end is an error of the test."""
+def command(*words: object, program: str = "inbounds.cli") -> Outcome:
+    """`inbounds ...`, or another program by its module, in this process. It must come to an orderly end."""
+    app = import_module(program).app
     out, err = io.StringIO(), io.StringIO()
     code = 0
-    with patch.object(sys, "argv", ["inbounds", *map(str, words)]), redirect_stdout(out), redirect_stderr(err):
+    with patch.object(sys, "argv", [program, *map(str, words)]), redirect_stdout(out), redirect_stderr(err):
         try:
-            run()
+            run_program(app, "inbounds" if program == "inbounds.cli" else program)
         except SystemExit as end:
             code = int(end.code or 0)
     return Outcome(code, out.getvalue(), err.getvalue())
 
 
-def done(*words: object) -> Outcome:
-    outcome = command(*words)
+def done(*words: object, **how: str) -> Outcome:
+    outcome = command(*words, **how)
     assert outcome.code == 0, outcome.err
     return outcome
 
 
-def refused(*words: object, saying: Sequence[object], folder: Path | None = None) -> str:
+def refused(*words: object, saying: Sequence[object], folder: Path | None = None, **how: str) -> str:
     """The command ends with code 2 and one line that says all this; nothing new lies in the folder afterwards."""
     before = sorted(folder.rglob("*")) if folder else []
-    outcome = command(*words)
+    outcome = command(*words, **how)
     lines = [line for line in outcome.err.splitlines() if line.startswith("Error: ")]
     assert outcome.code == 2, outcome
     assert len(lines) == 1, outcome.err

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from inbounds.store.store import Store
 
 CHECKED = os.environ.get("INBOUNDS_TYPECHECK", "1") != "0"
 
@@ -32,3 +38,18 @@ def _seed() -> None:
     import torch
 
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def hearts(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Four generated patients with weak labels: one store for all tests and workers. Whoever changes it copies it."""
+    from inbounds.store.store import Store
+    from training_runs import hearts_store
+
+    base = tmp_path_factory.getbasetemp()
+    shared: Path = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    path = shared / "hearts"
+    with FileLock(shared / "hearts.lock"):
+        if not path.exists():
+            hearts_store(path)
+    return Store(path)

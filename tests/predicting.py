@@ -25,11 +25,11 @@ def by_brightness(channels: int, classes: int) -> nn.Module:
     return nn.Conv2d(channels, classes, 1)
 
 
-def keep(run: Run, network: nn.Module, *models: str) -> Run:
+def keep(run: Run, network: nn.Module, *, best: bool = True) -> Run:
     """Save a network as if an epoch had ended with it."""
     optimiser = torch.optim.Adam(network.parameters())
     taken = checkpoint.take(checkpoint.State(epoch=1), network, optimiser)
-    checkpoint.write(run.path, taken, dict.fromkeys(models or ("best",), True))
+    checkpoint.write(run.path, taken, best=best)
     return run
 
 

@@ -13,8 +13,20 @@ import inbounds
 from archives import command, done, heart, made, refused
 from inbounds.store.store import Store
 
-COMMANDS = ["recipes", "annotate", "facts", "info", "verify", "preview", "pack", "unpack", "prepare", "reproduce"]
-COMMANDS += ["bench"]
+COMMANDS = [
+    "recipes",
+    "annotate",
+    "facts",
+    "info",
+    "verify",
+    "preview",
+    "prepare",
+    "train",
+    "evaluate",
+    "predict",
+    "report",
+    "export",
+]
 SETS = ["acdc", "promise12", "spine", "folder", "phantom"]
 
 

@@ -28,8 +28,8 @@ def test_a_file_then_single_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("training.epoch=3", "unknown setting 'training.epoch'; did you mean training.epochs"),
-        ("wieght=3", "unknown setting 'wieght'; did you mean weight"),
+        ("training.epoch=3", "unknown setting 'training.epoch'; did you mean 'training.epochs'"),
+        ("wieght=3", "unknown setting 'wieght'; did you mean 'weight'"),
         ("training.epochs=0", r"training.epochs is 0: .*greater than or equal to 1"),
         ("training.epochs=many", "training.epochs is 'many'"),
         ("training.epochs", "write it as key=value"),

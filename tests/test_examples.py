@@ -85,12 +85,3 @@ def test_readme_shows_the_table_of_the_demo() -> None:
     assert common - tags > 0.05
     assert individual - common > 0.05
     assert full - individual < 0.05
-
-
-def test_training_page_shows_what_was_tried_for_the_demo() -> None:
-    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
-    tried = table_of(ROOT / "docs" / "demo-tried.csv")
-    for row in tried:
-        assert f"| {' | '.join(row)} |" in page
-    demo = [row[1] for row in table_of(ROOT / "docs" / "demo.csv")[1:]]
-    assert demo in [row[5:] for row in tried]

@@ -1,11 +1,12 @@
-"""Imports between rooms go one way: a room may use those before it, never those after."""
+"""The rooms of the package: imports go one way, no ring, nothing of the laboratory; and every file has its test."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "inbounds"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "inbounds"
 ORDER = [
     "errors",
     "writing",
@@ -15,47 +16,102 @@ ORDER = [
     "constraints",
     "losses",
     "supervision",
-    "config",
-    "datasets",
+    "scans",
+    "sources",
+    "store",
+    "batches",
     "networks",
+    "config",
     "runs",
+    "inference",
     "evaluation",
     "training",
-    "inference",
     "reports",
-    "experiments",
     "cli",
     "__main__",
 ]
+WITHOUT_TWIN = {
+    "__main__.py": "one call; tests/test_cli.py runs it as a module",
+    "writing.py": "written through by everything; tests/store/test_prepare.py fills the disk under it",
+    "cli/__init__.py": "tests/test_cli.py",
+    "cli/data.py": "tests/test_cli.py, tests/store/test_annotate.py and tests/store/test_verify.py run its commands",
+    "cli/prepare.py": "tests/sources and tests/store/test_prepare.py run its commands",
+    "cli/runs.py": "tests/training, tests/inference and tests/reports run its commands",
+    "cli/shared.py": "options that the commands share, tested with them",
+    "losses/ascent.py": "tests/losses/test_proposals.py has proposals and both ways of projecting",
+    "losses/ascent_triton.py": "runs on a GPU alone: tests/test_cuda.py",
+    "losses/projection.py": "tests/losses/test_proposals.py",
+    "scans/dicom.py": "tests/scans/test_scan.py reads and writes every format through the same door",
+    "scans/format.py": "tests/scans/test_scan.py",
+    "scans/itk.py": "tests/scans/test_scan.py",
+    "scans/metaimage.py": "tests/scans/test_scan.py",
+    "scans/nifti.py": "tests/scans/test_scan.py",
+    "scans/nrrd.py": "tests/scans/test_scan.py",
+    "scans/pictures.py": "tests/scans/test_scan.py",
+    "sources/source.py": "tests/sources/test_folder.py goes through it with every kind of file",
+    "store/measure.py": "tests/store/test_annotate.py and tests/batches/test_fact_tensors.py",
+    "store/record.py": "a row of numbers; tests/store/test_store.py reads it",
+    "networks/layers.py": "two layers, tested within tests/networks/test_enet.py and test_unet.py",
+    "runs/checkpoint.py": "tests/training/test_loop.py kills and resumes runs",
+    "runs/metrics.py": "tests/training/test_loop.py and test_promises.py",
+    "runs/model.py": "tests/training/test_loop.py and tests/inference/test_predictor.py",
+    "runs/network.py": "tests/networks/test_build.py",
+    "inference/prediction.py": "tests/inference/test_predictor.py",
+    "evaluation/evaluate.py": "tests/training/test_loop.py compares it with what the run measured",
+    "evaluation/validate.py": "tests/training/test_loop.py and test_stream.py",
+    "training/data.py": "tests/training/test_train_many.py and test_loop.py",
+    "training/step.py": "tests/training/test_stream.py and test_loop.py",
+    "reports/cases.py": "tests/reports/test_page.py",
+    "reports/comparison.py": "tests/reports/test_page.py",
+    "reports/curves.py": "tests/reports/test_page.py",
+    "reports/pictures.py": "tests/reports/test_page.py",
+    "reports/provenance.py": "tests/reports/test_page.py",
+    "reports/terminal.py": "tests/store/test_verify.py and tests/training/test_loop.py print them",
+}
+"""Files that have no test file of their own name, and where they are tested instead."""
 
 
-def rooms_used(file: Path) -> set[str]:
-    """The rooms that a file imports from when it runs; what only type checkers see does not count."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    unseen = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
+def imported(file: Path) -> set[str]:
+    """The modules that a file imports, those that only type checkers see and those inside functions included."""
     names = set()
-    for node in ast.walk(tree):
-        if id(node) in unseen:
-            continue
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-    return {name.split(".")[1] for name in names if name.startswith("inbounds.")}
+    return names
+
+
+def room_of(file: Path) -> str:
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
 def test_imports_go_one_way() -> None:
     against = []
     for file in SOURCE.rglob("*.py"):
-        room = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+        room = room_of(file)
         if room == "__init__":
             continue
         assert room in ORDER, f"{room} is a new room: give it its place"
-        later = [used for used in rooms_used(file) if ORDER.index(used) > ORDER.index(room)]
-        against += [f"{file.relative_to(SOURCE)} uses {used}" for used in later]
+        used = {name.split(".")[1] for name in imported(file) if name.startswith("inbounds.")} & set(ORDER)
+        later = [other for other in used if ORDER.index(other) > ORDER.index(room)]
+        against += [f"{file.relative_to(SOURCE)} uses {other}" for other in later]
     assert against == []
+
+
+def test_the_package_knows_nothing_of_the_laboratory() -> None:
+    for file in SOURCE.rglob("*.py"):
+        assert not {name.split(".")[0] for name in imported(file)} & {"reproduction", "benchmarks"}, file
+
+
+def test_every_file_has_a_twin_or_a_reason() -> None:
+    files = {str(file.relative_to(SOURCE).as_posix()): file for file in SOURCE.rglob("*.py")}
+    content = {name: file for name, file in files.items() if file.name != "__init__.py" or name.startswith("cli/")}
+    tests = ROOT / "tests"
+    missing = [
+        name for name, file in content.items() if not (tests / Path(name).parent / f"test_{file.name}").is_file()
+    ]
+    assert sorted(missing) == sorted(WITHOUT_TWIN)
+    for name, reason in WITHOUT_TWIN.items():
+        named = [word.strip(",.:;`") for word in reason.split() if word.startswith("tests/")]
+        assert all((ROOT / path).exists() for path in named), f"{name}: {reason}"

@@ -13,62 +13,28 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from inbounds.annotations import UNLABELLED, Annotation
-    from inbounds.constraints import (
-        Common,
-        Constraint,
-        Fixed,
-        Individual,
-        Interval,
-        Tags,
-        hinge,
-        log_barrier,
-        quadratic,
-    )
+    from inbounds.constraints.bounds import Common, Fixed, Individual, Tags
+    from inbounds.constraints.constraint import Constraint
+    from inbounds.constraints.interval import Interval
+    from inbounds.constraints.penalties import hinge, log_barrier, quadratic
     from inbounds.losses import Ascent, Exact, Proposals, cross_entropy
-    from inbounds.regions import (
-        Scans,
-        border,
-        centroid,
-        fraction,
-        mean_intensity,
-        moment,
-        size,
-        spread,
-        statistic,
-        variance_intensity,
-    )
+    from inbounds.regions.border import border
+    from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
+    from inbounds.regions.scans import Scans
+    from inbounds.regions.shape import centroid, moment, spread
+    from inbounds.regions.size import size
+    from inbounds.regions.statistic import statistic
     from inbounds.supervision import Supervision, Terms, recipes
 
 # Where each public name lives. Nothing is imported before it is used, so that the command line answers without torch.
 _ROOMS = {
-    "annotations": ["UNLABELLED", "Annotation"],
-    "constraints": [
-        "Common",
-        "Constraint",
-        "Fixed",
-        "Individual",
-        "Interval",
-        "Tags",
-        "hinge",
-        "log_barrier",
-        "quadratic",
-    ],
-    "losses": ["Ascent", "Exact", "Proposals", "cross_entropy"],
-    "regions": [
-        "Scans",
-        "border",
-        "centroid",
-        "fraction",
-        "mean_intensity",
-        "moment",
-        "size",
-        "spread",
-        "statistic",
-        "variance_intensity",
-    ],
-    "supervision": ["Supervision", "Terms", "recipes"],
+    "annotations": "UNLABELLED Annotation",
+    "constraints": "Common Constraint Fixed Individual Interval Tags hinge log_barrier quadratic",
+    "losses": "Ascent Exact Proposals cross_entropy",
+    "regions": "Scans border centroid fraction mean_intensity moment size spread statistic variance_intensity",
+    "supervision": "Supervision Terms recipes",
 }
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
     "UNLABELLED",

@@ -228,11 +228,11 @@ def _explain(error: ValidationError) -> str:
 
 
 def _keys(model: type[BaseModel], before: str = "") -> list[str]:
-    found = []
+    keys = []
     for name, field in model.model_fields.items():
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
-            found += _keys(inner, f"{before}{name}.")
+            keys += _keys(inner, f"{before}{name}.")
         else:
-            found.append(f"{before}{name}")
-    return found
+            keys.append(f"{before}{name}")
+    return keys

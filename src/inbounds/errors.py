@@ -13,7 +13,7 @@ class BadInput(ValueError):  # noqa: N818 (it names what happened, as users read
     """
 
 
-def nearest(name: str, names: Iterable[str], cutoff: float = 0.5) -> str:
+def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """The known name that is most like this one, or all there are.
 
     Example:
@@ -22,8 +22,7 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.5) -> str:
     """
     known = list(names)
     spelt = {other.lower(): other for other in reversed(known)}
-    near = get_close_matches(name.lower(), spelt, n=1, cutoff=cutoff)
-    if near:
+    if near := get_close_matches(name.lower(), spelt, n=1, cutoff=cutoff):
         return f"did you mean {spelt[near[0]]!r}?"
     shown = known if len(known) <= 12 else [*known[:5], f"and {len(known) - 5} more"]
     return f"there are: {', '.join(shown) or 'none'}"

@@ -38,11 +38,11 @@ def test_moves_to_a_device() -> None:
     scans = Scans(torch.zeros(2, dtype=torch.long), 1)
     facts, scan_facts = {"size": torch.ones(2, 3, 1)}, {"size": torch.ones(1, 3, 1)}
     moved = Annotation(LABEL, facts, scan_facts, scans, torch.ones(2)).to("meta")
-    tensors = [moved.label, moved.facts["size"], moved.scan_facts["size"], moved.scans.index, moved.counts]
+    tensors = [moved.label, moved.facts["size"], moved.scan_facts["size"], moved.scans.index, moved.label_weight]
     assert {tensor.device.type for tensor in tensors} == {"meta"}
     bare = Annotation(LABEL).to("meta")
     assert bare.scans is None
-    assert bare.counts is None
+    assert bare.label_weight is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_checked_refuses_numbers_with_their_index(label, facts, message) -> None
 @pytest.mark.parametrize("wrong", [-0.1, torch.inf, torch.nan])
 def test_checked_refuses_what_an_image_cannot_count(wrong) -> None:
     Annotation(LABEL, label_weight=torch.tensor([1.0, 0.0])).checked(3)
-    with pytest.raises(ValueError, match=f"image 1 counts {wrong}"):
+    with pytest.raises(ValueError, match=f"label_weight is {wrong} for image 1"):
         Annotation(LABEL, label_weight=torch.tensor([1.0, wrong])).checked(3)
 
 
@@ -86,7 +86,7 @@ def test_checked_refuses_a_scan_index_out_of_range(wrong) -> None:
         ({"label": LABEL.bool()}, "label map must be of an integer type, not torch.bool"),
         ({"label": torch.tensor([0, 1])}, r"label map must be \(B, \*space\), but its shape is \(2,\)"),
         ({"scans": Scans.of("aab")}, "names 3 slices, the batch holds 2"),
-        ({"counts": torch.ones(3)}, r"counts must be \(2,\), one for each image, not \(3,\)"),
+        ({"label_weight": torch.ones(3)}, r"label_weight must be \(2,\), one for each image, not \(3,\)"),
         ({"facts": {"size": torch.ones(3, 3, 1)}}, r"fact 'size' must be .* N=2 images, not .* \(3, 3, 1\)"),
         ({"facts": {"size": torch.ones(2, 3)}}, r"fact 'size' must be .* shape \(2, 3\)"),
         ({"facts": {"size": torch.ones(2, 3, 1).long()}}, "fact 'size' must be a floating-point tensor.*torch.int64"),

@@ -15,11 +15,11 @@ from torch import Tensor
 import inbounds
 from cases import one_hot
 from inbounds import Annotation, Constraint, Individual, Scans, Tags
-from inbounds.batches.fact_tensors import COMPONENTS, Noise, to_tensors
-from inbounds.sources.spine import axial
+from inbounds.batches.fact_tensors import COMPONENTS, to_tensors
 from inbounds.store.annotate import simulate
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.grid import GridWindow
+from inbounds.store.measure import Noise
 from inbounds.store.store import Store
 from making import SPACING, image_of, make_store, source, truth_like
 
@@ -28,7 +28,7 @@ FITS = {
     "crop": (GridWindow.pad, (21, 17)),
     "enlarge": (GridWindow.resize, (41, 47)),
     "shrink": (GridWindow.resize, (19, 23)),
-    "axial": (axial, (40, 40)),
+    "axial": (GridWindow.axial, (40, 40)),
     "zoom": (GridWindow.zoom, (256, 256)),
 }
 

@@ -19,7 +19,6 @@ from inbounds.batches.samples import (
     by_slice,
     class_table,
     load,
-    samples_of,
     truth_of,
 )
 from inbounds.errors import BadInput
@@ -194,14 +193,17 @@ def test_full_scans_may_come_more_often(store) -> None:
 
 @pytest.mark.parametrize("resident", [True, False])
 def test_labels_of_the_other_scans_may_count_less(store, resident) -> None:
-    samples = load(store, "weak", full_scans=1, repeat=2, weak=0.1, seed=3, data_on_device=resident)
+    samples = load(store, "weak", full_scans=1, repeat=2, weak_label_weight=0.1, seed=3, data_on_device=resident)
     full = load(store, "weak", full_scans=1, only_full=True, seed=3).records[0]
     for scan, record in enumerate(samples.records):
         counts = samples.scan_batch([scan]).annotation.label_weight
         assert counts.tolist() == pytest.approx([1.0 if record.name == full.name else 0.1] * record.slices)
     mixed = samples.batch(torch.tensor([len(samples) - 1, 0]))
     assert mixed.annotation.label_weight.tolist() == samples.label_weight[[-1, 0]].tolist()
-    assert load(store, "weak", full_scans=1, data_on_device=resident).batch(torch.tensor([0])).annotation.label_weight is None
+    assert (
+        load(store, "weak", full_scans=1, data_on_device=resident).batch(torch.tensor([0])).annotation.label_weight
+        is None
+    )
 
 
 def test_another_seed_draws_other_full_scans(store) -> None:
@@ -262,10 +264,10 @@ def test_no_way_leads_from_a_batch_to_the_truth(store) -> None:
     assert list(inspect.signature(Supervision.__call__).parameters) == ["self", "logits", "image", "annotation"]
     samples = load(store, "weak")
     assert not [name for name in vars(samples) if "truth" in name]
-    sample = next(samples_of(store, "weak"))
+    batch, truth = samples.batch(torch.tensor([0])), truth_of(store, split="train")[0]
     with pytest.raises(TypeError):
-        Batch(sample.batch.image, sample.batch.annotation, truth=sample.truth)
-    assert not np.array_equal(sample.batch.annotation.label[0].numpy(), sample.truth.numpy())
+        Batch(batch.image, batch.annotation, truth=truth)
+    assert not np.array_equal(batch.annotation.label[0].numpy(), truth.numpy())
 
 
 @pytest.mark.parametrize("whole_scans", [False, True])
@@ -281,26 +283,12 @@ def test_every_recipe_runs_on_a_batch(store, name, whole_scans) -> None:
     assert bool(logits.grad.isfinite().all())
 
 
-def test_samples_go_through_a_split_slice_by_slice(store) -> None:
-    samples, rows = list(samples_of(store, "weak", classes=["LV"])), list(range(store.slices))
-    assert [sample.scan.first + sample.slice for sample in samples] == rows
-    for row, sample in zip(rows, samples, strict=True):
-        assert sample.batch.image.shape == (1, 1, 32, 32)
-        assert sample.batch.annotation.batch == 1
-        if sample.scan.truth:
-            np.testing.assert_array_equal(sample.truth.numpy(), store.truth[row] == 2)
-        else:
-            assert sample.truth is None
-    assert {sample.scan.name for sample in samples_of(store, "weak", split="test")} == {"e"}
-
-
 def test_a_store_without_any_truth_gives_samples(tmp_path) -> None:
     label = np.full((3, 30, 26), UNLABELLED, np.uint8)
     label[0, 3, 4] = 1
     scan = source("u", None, image=image_of(truth_like(1)), weak={"given": label})
     store = make_store(tmp_path / "store", [scan])
-    samples = list(samples_of(store, "given"))
-    assert [sample.truth for sample in samples] == [None] * 3
-    assert int((samples[0].batch.annotation.label == 1).sum()) == 1
+    samples = load(store, "given")
+    assert [int((label == 1).sum()) for label in samples.labels] == [1, 0, 0]
     with pytest.raises(BadInput, match="no truth"):
         truth_of(store, split=None)

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 import pytest
-import torch
+
+from archives import done as done_by
+from archives import refused as refused_by
 from benchmarks.bench import QUICK, VARIANTS, Bench
 from benchmarks.tables import filled, read_benches
-from benchmarks.timing import Grouped, in_turn, row
-
-from archives import done, refused
-from inbounds.runs.model import build_network
+from benchmarks.timing import in_turn, row
 
 pytestmark = [
     pytest.mark.plain,
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
 ]
+done, refused = (partial(by, program="benchmarks.__main__") for by in (done_by, refused_by))
 PAPER = {"partial": 100.0, "penalty_2": 150.0}
 
 
 def test_the_whole_benchmark(tmp_path: Path) -> None:
     file = tmp_path / "here.json"
-    told = done("bench", "--quick", "--device", "cpu", "--json", file)
+    told = done("--quick", "--device", "cpu", "--json", file)
     content = json.loads(file.read_text(encoding="utf-8"))
     rows = content["rows"]
     assert content["device"].startswith("CPU")
@@ -82,40 +83,18 @@ def test_every_supervision_is_known(tmp_path: Path) -> None:
 def test_what_only_a_gpu_measures(tmp_path: Path) -> None:
     """Through the same code on a CPU, where its numbers mean nothing."""
     made = Bench(tmp_path, "cpu", QUICK)
-    found = made.fleet() + made.grouped() + made.comparison()
+    found = made.many() + made.comparison()
     names = [one["name"] for one in found]
-    assert names == ["fleet_1", "fleet_2", "grouped_1, captured", "grouped_2, captured", "comparison"]
+    assert names == ["many_1", "many_2", "comparison"]
     last = found[-1]
     assert last["runs"] == 9
     assert last["minutes"] == pytest.approx(200 * last["ms"] / 60_000)
 
 
-def test_grouped_networks_learn_as_if_alone(tmp_path: Path) -> None:
-    """Two networks as one have the gradients that each would have by itself, on its own images."""
-    made = Bench(tmp_path, "cpu", QUICK)
-    trainer = made.trainer("full", 4, "eager")
-    both = Grouped(trainer.run, trainer.samples, trainer.stream.device, 2)
-    before = {name: weight.detach().clone() for name, weight in both.weights.items()}
-    torch.manual_seed(5)
-    both(1)
-    torch.manual_seed(5)
-    positions = torch.randint(len(trainer.samples), (8,))
-    for number in range(2):
-        network = build_network(trainer.run).train()
-        network.load_state_dict({name: weight[number] for name, weight in before.items()}, strict=False)
-        batch = trainer.samples.batch(positions[4 * number : 4 * number + 4])
-        torch.nn.functional.cross_entropy(network(batch.image), batch.annotation.label.long()).backward()
-        for name, weight in network.named_parameters():
-            gradient = both.weights[name].grad
-            assert gradient is not None
-            torch.testing.assert_close(gradient[number], weight.grad, rtol=1e-3, atol=1e-5)
-            assert not torch.equal(before[name][number], both.weights[name][number])
-
-
 def test_what_it_refuses() -> None:
-    refused("bench", "--quick", "--device", "cpu", "--sections", "steps,wrong", saying=["wrong", "growth"])
-    refused("bench", "--quick", "--device", "cpu", "--sections", "steps,fleet", saying=["fleet", "on a CPU"])
-    refused("bench", "--device", "tpu", saying=["tpu", "cpu"])
+    refused("--quick", "--device", "cpu", "--sections", "steps,wrong", saying=["wrong", "growth"])
+    refused("--quick", "--device", "cpu", "--sections", "steps,many", saying=["many", "on a CPU"])
+    refused("--device", "tpu", saying=["tpu", "cpu"])
 
 
 def test_in_turn() -> None:
@@ -134,8 +113,8 @@ def test_row() -> None:
 
 
 def test_a_page_without_benchmarks(tmp_path: Path) -> None:
-    page = "<!-- bench:gpu/modes/eager/1 -->?<!-- end --> <!-- bench:gpu/fleet -->?<!-- end -->"
+    page = "<!-- bench:gpu/modes/eager/1 -->?<!-- end --> <!-- bench:gpu/many -->?<!-- end -->"
     assert filled(page, read_benches(tmp_path), PAPER) == (
         "<!-- bench:gpu/modes/eager/1 -->not measured<!-- end --> "
-        "<!-- bench:gpu/fleet -->\n\nNot measured yet.\n\n<!-- end -->"
+        "<!-- bench:gpu/many -->\n\nNot measured yet.\n\n<!-- end -->"
     )

@@ -14,8 +14,8 @@ from archives import nifti, noise
 from inbounds.batches.samples import as_float
 from inbounds.config import read_settings
 from inbounds.errors import BadInput
-from inbounds.evaluation.validate import predict
 from inbounds.inference import Predictor
+from inbounds.inference.forward import probabilities
 from inbounds.networks.build import networks
 from inbounds.runs.model import build_network, load_network
 from inbounds.runs.run import Run
@@ -58,11 +58,11 @@ class TestPreparation:
         store = prepare(sources, tmp_path / "store", plan).store
         unet = ["network.name=monai:UNet", "network.settings={spatial_dims=2,channels=[4,8],strides=[2]}"]
         run = Run.create(tmp_path / "run", read_settings("full", None, unet), store)
-        keep(run, build_network(run), "best")
+        keep(run, build_network(run))
         predictor = Predictor(run, device="cpu")
         for file, record in zip(files, store.records, strict=True):
             stored = torch.from_numpy(store.images[record.first : record.range.stop].copy())
-            probs = predict(load_network(run), as_float(stored))
+            probs = probabilities(load_network(run), as_float(stored))
             found = predictor.predict(file, probabilities=True)
             wanted = record.fit.back(probs.argmax(dim=1).to(torch.uint8).numpy())
             np.testing.assert_array_equal(found.mask, wanted)
@@ -189,8 +189,10 @@ class TestRefusals:
         assert Predictor(str(run.path), "last").model == "last"
         with pytest.raises(BadInput, match="no model 'worst'"):
             Predictor(run, "worst")
-        with pytest.raises(BadInput, match="keeps no model 'constraints'"):
-            Predictor(run, "constraints")
+        (run.weights("best")).unlink()
+        assert Predictor(run).model == "last"
+        with pytest.raises(BadInput, match="keeps no model 'best'"):
+            Predictor(run, "best")
         with pytest.raises(BadInput, match="device 'warp' cannot be used"):
             Predictor(run, device="warp")
 

@@ -244,8 +244,8 @@ def by_hand(log_probs: torch.Tensor, lower: float, upper: float, ascent: Ascent)
     for step in range(ascent.iterations):
         odds = p / (1 - p) * math.exp(low - high)
         total = float((odds / (1 + odds)).sum())
-        new_high = max(0.0, high + ascent.rate * (total - upper))
-        new_low = max(0.0, low + ascent.rate * (lower - total))
+        new_high = max(0.0, high + ascent.step_size * (total - upper))
+        new_low = max(0.0, low + ascent.step_size * (lower - total))
         settled = [abs(new - old) / (old + 1e-10) < 1e-3 for new, old in ((new_high, high), (new_low, low))]
         if (ascent.early_stop == "authors" and settled[0]) or (ascent.early_stop == "corrected" and all(settled)):
             break
@@ -301,7 +301,7 @@ def test_no_gradient_passes() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Ascent(step_size=0), "rate of the ascent must be positive"),
+        (lambda: Ascent(step_size=0), "step_size of the ascent must be positive"),
         (lambda: Ascent(iterations=0), "at least one iteration"),
         (lambda: Ascent(early_stop="on"), "early_stop must be"),
         (lambda: Proposals(Constraint(size, Fixed(1, 2)), sides="lower"), "sides must be"),

@@ -321,7 +321,7 @@ def test_without_truth_there_is_no_dsc_but_bounds_and_pictures(runs: list[Run], 
     row = next(row for row in page.rows if row and row[0].startswith("run"))
     assert row[3:8] == [NONE] * 5
     (result,) = read_results([run], "validation")
-    held = next(m.value for m in result.curves if m.metric == "satisfied" and m.epoch == result.kept["constraints"])
+    held = next(m.value for m in result.curves if m.metric == "satisfied" and m.epoch == result.kept["last"])
     assert satisfied_share(result, "validation") == held
     assert row[8] == f"{100 * held:.0f} %"
 

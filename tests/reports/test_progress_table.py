@@ -33,7 +33,7 @@ def shown(width: int, *, terminal: bool) -> str:
 def test_one_table_for_all_runs_on_a_terminal() -> None:
     for width in (80, 110):
         head, full, tags = shown(width, terminal=True).split("run ")[-1].splitlines()[:3]
-        assert head.split() == ["epoch", "step", "rate", "left", "labels", "size", "DSC", "satisfied"]
+        assert head.split() == ["epoch", "step", "lr", "left", "labels", "size", "DSC", "satisfied"]
         assert full.split()[0] == "full/seed-0"
         assert tags.split()[-9:] == ["17/200", "700/1446", "0.0005", "13", "min", "0.0123", "0.0567", "0.812", "40%"]
 
@@ -41,7 +41,7 @@ def test_one_table_for_all_runs_on_a_terminal() -> None:
 def test_a_line_an_epoch_elsewhere() -> None:
     (line,) = shown(40, terminal=False).splitlines()
     assert line == (
-        "runs/a/full/seed-0: epoch 17/200, step 1446/1446, rate 0.0005, left 13 min, labels 0.0123, DSC 0.812"
+        "runs/a/full/seed-0: epoch 17/200, step 1446/1446, lr 0.0005, left 13 min, labels 0.0123, DSC 0.812"
     )
 
 

@@ -8,17 +8,17 @@ import math
 from pathlib import Path
 
 import pytest
-from reproduction.drawings import curves
-from reproduction.experiment import NAMES, chosen, experiment, paper, presets, settings_of
-from reproduction.pages import rebuild, rewrite, write_results, write_timing
-from reproduction.results import busy, curves_of, presets_of, read_all, write
-from reproduction.tables import table, times_table
 
 from inbounds.errors import BadInput
 from inbounds.runs.metrics import Measured
 from inbounds.store.store import Store
 from inbounds.supervision import recipes
 from making import make_store
+from reproduction.drawings import curves
+from reproduction.experiment import NAMES, chosen, experiment, paper, presets, settings_of
+from reproduction.pages import rebuild, rewrite, write_results, write_timing
+from reproduction.results import curves_of, presets_of, read_all, write
+from reproduction.tables import table
 
 
 @pytest.fixture
@@ -35,10 +35,8 @@ def kept(root: Path, name: str, row: str, seed: int = 0, scores: tuple[float, ..
 @pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_fits_together(name: str) -> None:
     told = experiment(name)
-    assert set(paper(name)) == (
-        set() if name.startswith("loose-bounds") else set(told.rows)
-    )  # the paper has no such table
-    named = {row for panel in told.curves for row in panel.rows} | set(told.pictures) | set(told.sizes)
+    assert set(paper(name)) == set(told.rows)
+    named = {row for panel in told.curves for row in panel.rows} | set(told.pictures)
     named |= {row for line in (told.levels.lines.values() if told.levels else ()) for row in line.values()}
     assert named <= set(told.rows)
     for row in told.rows.values():
@@ -77,45 +75,26 @@ def test_the_papers_settings(store: Store) -> None:
 
 
 def test_what_an_experiment_or_a_row_says_of_a_preset_counts_there_alone(store: Store) -> None:
-    for preset, epochs, copies in (("fast", 20, 30), ("guided", 20, 30), ("paper", 200, 1)):
+    for preset, epochs, copies in (("fast", 20, 30), ("paper", 200, 1)):
         assert settings_of(experiment("spine"), "full", preset, store).training.epochs == epochs
         assert settings_of(experiment("hybrid"), "full_5", preset, store).training.repeats == copies
         assert settings_of(experiment("hybrid"), "hybrid_5", preset, store).hybrid.repeat == (copies + 1) // 2
 
 
-def test_a_preset_counts_above_what_an_experiment_says_of_the_one_it_is_like(store: Store) -> None:
-    for preset, network in (("paper", "residual_unet"), ("fast", "enet"), ("guided", "enet"), ("unet", "unet")):
-        assert settings_of(experiment("prostate"), "full", preset, store).network.name == network
-
-
-def test_a_preset_like_another_differs_in_its_own_settings_alone(store: Store) -> None:
-    for row in ("full", "individual", "proposals_tags"):
-        plain, guided = (
-            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("plain", "guided")
-        )
-        assert (plain.pop("margin"), guided.pop("margin")) == (0.1, 0.0)
-        assert (plain["network"].pop("grown"), guided["network"].pop("grown")) == (1, 0)
-        assert plain == guided
-
-
-@pytest.mark.parametrize("preset", ["fast", "plain", "unet"])
-def test_every_row_of_a_table_gets_the_same_network_training_augmentation_and_border(store: Store, preset: str) -> None:
+def test_every_row_of_a_table_gets_the_same_network_training_augmentation_and_border(store: Store) -> None:
     told = experiment("left-ventricle")
-    rows = {row: settings_of(told, row, preset, store) for row in told.rows}
-    if preset != "plain":  # labelled pixels alone do not know where a region is, and proposals follow the price down
-        price = rows["tags"].constraints
-        for row in [name for name in rows if name.startswith(("partial", "proposals", "exact"))]:
-            assert rows[row].constraints == []
-            rows[row] = rows[row].model_copy(update={"constraints": price})
-    if preset == "fast":  # a lower price, and nothing else of it
-        (border,) = rows["volume"].constraints
-        assert (border.weight, rows["tags"].constraints[0].weight) == (30, 100)
-        rows["volume"] = rows["volume"].model_copy(
-            update={"constraints": [border.model_copy(update={"weight": 100.0})]}
-        )
-    for shared in ("network", "training", "augment", "margin", "constraints"):
+    rows = {row: settings_of(told, row, "fast", store) for row in told.rows}
+    price = rows["tags"].constraints
+    # Labelled pixels alone do not know where a region is, and proposals follow a price on borders down.
+    for row in [name for name in rows if name.startswith(("partial", "proposals", "exact"))]:
+        assert rows[row].constraints == []
+        rows[row] = rows[row].model_copy(update={"constraints": price})
+    (border,) = rows["volume"].constraints  # a lower weight, and nothing else of it
+    assert (border.weight, rows["tags"].constraints[0].weight) == (30, 100)
+    rows["volume"] = rows["volume"].model_copy(update={"constraints": [border.model_copy(update={"weight": 100.0})]})
+    for shared in ("network", "training", "augment", "tighten", "constraints"):
         assert len({repr(getattr(row, shared)) for row in rows.values()}) == 1
-    assert [each.statistic for each in rows["tags"].constraints] == ([] if preset == "plain" else ["border"])
+    assert [each.statistic for each in rows["tags"].constraints] == ["border"]
 
 
 def test_what_hybrid_rows_of_fast_have_of_their_own(store: Store) -> None:
@@ -128,18 +107,8 @@ def test_what_hybrid_rows_of_fast_have_of_their_own(store: Store) -> None:
         (border,), (price,) = found.constraints, beside.constraints
         assert (border.weight, price.weight) == (3, 100)
         assert border.model_copy(update={"weight": price.weight}) == price
-        for shared in ("network", "training", "augment", "margin", "weight", "common"):
+        for shared in ("network", "training", "augment", "tighten", "weight", "common"):
             assert getattr(found, shared) == getattr(beside, shared)
-
-
-def test_plain_is_fast_without_border_and_start(store: Store) -> None:
-    for row, prices in (("tags", 1), ("full", 1), ("volume", 1), ("proposals_common", 0)):
-        fast, plain = (
-            settings_of(experiment("left-ventricle"), row, name, store).model_dump() for name in ("fast", "plain")
-        )
-        assert (len(fast.pop("constraints")), len(plain.pop("constraints"))) == (prices, 0)
-        assert (fast["network"].pop("prior"), plain["network"].pop("prior")) == (0.02, 0.0)
-        assert fast == plain
 
 
 def test_rows_run_with_other_settings_than_the_preset_has_are_named(tmp_path: Path, store: Store) -> None:
@@ -147,8 +116,8 @@ def test_rows_run_with_other_settings_than_the_preset_has_are_named(tmp_path: Pa
     for row, changes in (("full", []), ("common", []), ("tags", ["training.epochs=3"]), ("partial", [])):
         settings = settings_of(told, row, "paper", store, changes).model_dump()
         if row == "partial":
-            settings["network"] |= {"guided": 0.5}
-        settings["training"] |= {"threads": 3, "resident": True}  # which change no result
+            settings["network"] |= {"edge_filter": 0.5}
+        settings["training"] |= {"threads": 3, "data_on_device": True}  # which change no result
         kept(tmp_path, "left-ventricle", row, settings=settings, changes=changes, known=["size from 1 to 2"])
     found = read_all(tmp_path)
     lines = [line for line in table("left-ventricle", "paper", found).splitlines() if line.startswith("Run with")]
@@ -175,32 +144,6 @@ def test_changes_of_speed_alone_are_not_told(tmp_path: Path) -> None:
     assert "changed: `weight=0.1`; seed" in table("left-ventricle", "paper", read_all(tmp_path))
 
 
-def test_what_choosing_an_epoch_adds(tmp_path: Path) -> None:
-    kept(tmp_path, "left-ventricle", "tags", 0, (0.9, *(0.1,) * 5, *(0.5, 0.3) * 10))
-    kept(tmp_path, "left-ventricle", "tags", 1, (0.7,))
-    page = tmp_path / "page.md"
-    page.write_text("<!-- results:choice:paper,fast -->\n<!-- end -->\n")
-    lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
-    assert [line for line in lines if line.startswith("| `")] == [
-        "| `paper` | tags | direct penalty | 1.000 | 0.500 ± 0.103 | +0.500 |"
-    ]
-
-
-def test_rivals_stand_beside_the_penalty_with_the_same_bounds(tmp_path: Path) -> None:
-    kept(tmp_path, "left-ventricle", "tags", 0, (0.5,))
-    kept(tmp_path, "left-ventricle", "tags", 1, (0.6,))
-    kept(tmp_path, "left-ventricle", "proposals_tags", 0, (0.3,))
-    kept(tmp_path, "left-ventricle", "exact_tags", 0, (0.65,))
-    kept(tmp_path, "left-ventricle", "exact_common", 0, (0.7,))
-    page = tmp_path / "page.md"
-    page.write_text("<!-- results:rivals:paper,fast -->\n<!-- end -->\n")
-    lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
-    assert "| tags | proposals | 0.771 / 0.792 (+0.022) | 0.400 / 0.650 (+0.250) |  |" in lines
-    assert "| tags | proposals (exact) |  | 0.750 / 0.650 (-0.100) |  |" in lines
-    assert "| common bounds, fitted | proposals (exact) |  |  |  |" in lines, "there is no penalty to compare with"
-    assert not any("every pixel" in line or "direct penalty" in line for line in lines)
-
-
 def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:
     with pytest.raises(BadInput, match="no experiment 'left-ventrical'; did you mean 'left-ventricle'"):
         experiment("left-ventrical")
@@ -214,16 +157,16 @@ def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:
 
 def test_rows_that_need_other_data(store: Store) -> None:
     """They are left out, and refused when asked for."""
-    told = experiment("loose-bounds")
-    assert told.rows["common_resized"].data == {"fit": "resize"}
-    assert "common_resized" not in chosen(told, [], store)
-    assert chosen(told, ["tags", "common"], store) == ["common", "tags"]
+    told = experiment("prostate")
+    assert told.rows["tags_drawn"].data == {"name": "promise12 split at random"}
+    assert "tags_drawn" not in chosen(told, [], store)
+    assert chosen(told, ["tags", "partial"], store) == ["partial", "tags"]
     with pytest.raises(BadInput, match="the row 'common_paper' needs a store with rows='256'; prepare one"):
         chosen(experiment("spine"), ["common_paper"], store)
-    with pytest.raises(BadInput, match="'common_resized' needs a store with fit='resize'"):
-        chosen(told, ["common_resized"], store)
-    store.source["fit"] = "resize"
-    assert chosen(told, ["common_resized"], store) == ["common_resized"]
+    with pytest.raises(BadInput, match="'tags_drawn' needs a store with name='promise12 split at random'"):
+        chosen(told, ["tags_drawn"], store)
+    store.name = "promise12 split at random"
+    assert chosen(told, ["tags_drawn"], store) == ["tags_drawn"]
 
 
 def test_how_far_runs_came_that_did_not_end(tmp_path: Path) -> None:
@@ -280,9 +223,7 @@ def test_everything_is_made_from_results_alone(tmp_path: Path) -> None:
     kept(tmp_path / "results", "left-ventricle", "full", 1)
     page = tmp_path / "docs" / "page.md"
     page.parent.mkdir()
-    page.write_text(
-        "before\n\n<!-- results:hybrid -->\nold\n<!-- end -->\n\n<!-- results:times -->\n<!-- end -->\nafter\n"
-    )
+    page.write_text("before\n\n<!-- results:hybrid -->\nold\n<!-- end -->\nafter\n")
     written = rebuild(tmp_path / "results", [page])
     assert page in written
     text = page.read_text(encoding="utf-8")
@@ -290,7 +231,6 @@ def test_everything_is_made_from_results_alone(tmp_path: Path) -> None:
     assert text.endswith("<!-- end -->\nafter\n")
     assert "old" not in text
     assert "(../results/hybrid/paper/levels.svg)" in text
-    assert "| hybrid | paper | 3 | 2 min | a GPU |" in text  # side by side: 90 s count once
     for file in ("levels.svg", "levels.png", "table.md", "results.csv"):
         assert (tmp_path / "results" / "hybrid" / "paper" / file).stat().st_size
     with (tmp_path / "results" / "left-ventricle" / "paper" / "results.csv").open() as stream:
@@ -308,15 +248,7 @@ def test_everything_is_made_from_results_alone(tmp_path: Path) -> None:
 def test_nothing_run_shows_the_paper(tmp_path: Path) -> None:
     text = table("bounds", "paper", [])
     assert text.count("not run") == 8
-    assert times_table([]) == "Nothing was run yet.\n"
     assert len(write_results(tmp_path, "bounds", "paper", [])) == 2
-
-
-def test_time_side_by_side_counts_once(tmp_path: Path) -> None:
-    for seed, (end, seconds) in enumerate([("00:01:00", 60), ("00:01:30", 60), ("01:00:00", 10)]):
-        kept(tmp_path, "spine", "full", seed, ended=f"2026-01-01T{end}+00:00", seconds=seconds)
-    kept(tmp_path, "spine", "tags")
-    assert busy(read_all(tmp_path)) == 100
 
 
 def test_timing_beside_the_paper(tmp_path: Path) -> None:
@@ -335,7 +267,7 @@ def test_timing_beside_the_paper(tmp_path: Path) -> None:
     assert "| partial cross-entropy | 112 | 1.000 | 4.25 | 1.000 |" in text
     assert "H1 (ms)" in text
     (tmp_path / "other.json").write_text('{"rows": [{"name": "full"}]}')
-    with pytest.raises(BadInput, match=r"other.json: not a benchmark .*inbounds bench"):
+    with pytest.raises(BadInput, match=r"other.json: not a benchmark .*python -m benchmarks"):
         write_timing(tmp_path)
 
 
@@ -368,15 +300,12 @@ def test_presets_side_by_side(tmp_path: Path) -> None:
         for line in lines
     )
     assert not any("`small`" in line for line in lines)  # nothing was run
-    kept(tmp_path, "left-ventricle", "tags", preset="plain")
-    page.write_text("<!-- results:left-ventricle:plain,fast -->\n<!-- end -->\n")
-    assert " Data: not known for `plain`, `fast`." in rewrite(page, tmp_path, read_all(tmp_path))
+    page.write_text("<!-- results:left-ventricle:paper,fast:full,volume -->\n<!-- end -->\n")
+    rows = [line for line in rewrite(page, tmp_path, read_all(tmp_path)).splitlines() if line.startswith("| ")]
+    assert [line.split(" | ")[0] for line in rows[1:]] == ["| every pixel", "| volume bounds"]
+    page.write_text("<!-- results:left-ventricle:paper,fast:ful -->\n<!-- end -->\n")
+    with pytest.raises(BadInput, match="left-ventricle has no row 'ful'; did you mean 'full'"):
+        rewrite(page, tmp_path, read_all(tmp_path))
     page.write_text("<!-- results:left-ventricle:paper,fastt -->\n<!-- end -->\n")
     with pytest.raises(BadInput, match="no preset 'fastt'; did you mean 'fast'"):
-        rewrite(page, tmp_path, [])
-    page.write_text("<!-- results:rivals:paper,fastt -->\n<!-- end -->\n")
-    with pytest.raises(BadInput, match=r"page.md: no preset 'fastt'; did you mean 'fast'"):
-        rewrite(page, tmp_path, [])
-    page.write_text("<!-- results:rival:paper -->\n<!-- end -->\n")
-    with pytest.raises(BadInput, match=r"page.md: no results 'rival'; did you mean 'rivals'"):
         rewrite(page, tmp_path, [])

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
-from reproduction import reproduce as module
 
-from archives import command, done, refused
+import archives
 from inbounds.runs.run import Run
-from inbounds.sources import phantom as hearts
-from inbounds.store.grid import GridWindow
-from inbounds.store.prepare import Plan, prepare
 from inbounds.store.store import Store
 from making import make_store, source, train_here, truth_like
+from reproduction import reproduce as module
 
 SMALL = [
     "network.name=monai:UNet",
@@ -25,6 +23,9 @@ SMALL = [
     "training.device=cpu",
     "training.epochs=1",
 ]
+command, done, refused = (
+    partial(by, program="reproduction.__main__") for by in (archives.command, archives.done, archives.refused)
+)
 SET = [word for change in SMALL for word in ("--set", change)]
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -36,20 +37,13 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "train_many", train_here)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "hearts"
-    prepare(hearts.sources(4, side=48), path, Plan("tiny", hearts.CLASSES, (48, 48), GridWindow.pad, "none"))
-    return path
-
-
 @pytest.fixture
-def store(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "hearts"))
+def store(hearts: Store, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(hearts.path, tmp_path / "hearts"))
 
 
 def words(store: Path, out: Path, *more: object, name: str = "left-ventricle") -> list[object]:
-    return ["reproduce", name, "--store", store, "--out", out, *SET, *more]
+    return [name, "--store", store, "--out", out, *SET, *more]
 
 
 def test_rows_seeds_resume_and_rebuild(store: Path, tmp_path: Path) -> None:
@@ -87,7 +81,7 @@ def test_rows_seeds_resume_and_rebuild(store: Path, tmp_path: Path) -> None:
     shutil.rmtree(out / "runs")
     text = (out / "results" / "table.md").read_text(encoding="utf-8")
     (out / "results" / "table.md").unlink()
-    done("reproduce", "left-ventricle", "--out", out)
+    done("left-ventricle", "--out", out)
     assert (out / "results" / "table.md").read_text(encoding="utf-8") == text
 
 
@@ -102,7 +96,7 @@ def test_stopped_in_the_middle_it_goes_on(store: Path, tmp_path: Path, monkeypat
     ended = command(*words(store, out, "--rows", "partial,volume"))
     assert ended.code == 130
     assert "--resume" in ended.err
-    done("reproduce", "left-ventricle", "--out", out)
+    done("left-ventricle", "--out", out)
     assert "`volume`, `full`.\n" in (out / "results/table.md").read_text(encoding="utf-8")
     monkeypatch.setattr(module, "train_many", whole)
     done(*words(store, out, "--rows", "partial,volume", "--resume"))
@@ -126,7 +120,7 @@ def test_what_fails_is_told_and_the_others_are_kept(
 
 def test_hybrid_takes_other_labels_into_account(store: Path, tmp_path: Path) -> None:
     """A store whose `erosion` is of another kind gets the paper's under another name."""
-    done("annotate", store, "--name", "erosion", "--strategy", "erosion")
+    archives.done("annotate", store, "--name", "erosion", "--strategy", "erosion")
     told = done(*words(store, tmp_path / "out", "--rows", "hybrid_5,full_5", name="hybrid"))
     assert "annotation 'erosion-paper' added" in told.out
     run = Run.open(tmp_path / "out" / "runs" / "hybrid_5" / "seed-0")
@@ -163,5 +157,5 @@ def test_mistakes_are_told_before_anything_is_written(store: Path, tmp_path: Pat
         refused(*words(store, out, *more), saying=saying, folder=tmp_path)
     refused(*words(store, out, name="spines"), saying=["no experiment 'spines'", "'spine'"], folder=tmp_path)
     refused(*words(store, out, name="spine"), saying=["no class 'vertebra'"], folder=tmp_path)
-    refused("reproduce", "spine", "--out", out, saying=[out, "neither a run nor a result", "--store"], folder=tmp_path)
-    refused("reproduce", "timing", "--out", out, saying=["no benchmark", "inbounds bench"], folder=tmp_path)
+    refused("spine", "--out", out, saying=[out, "neither a run nor a result", "--store"], folder=tmp_path)
+    refused("timing", "--out", out, saying=["no benchmark", "python -m benchmarks"], folder=tmp_path)

@@ -10,12 +10,11 @@ from inbounds.config import read_settings
 from inbounds.errors import BadInput
 from inbounds.runs.supervise import supervision_of
 from inbounds.store.store import Store
-from training_runs import hearts_store
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return hearts_store(tmp_path_factory.mktemp("hearts") / "store")
+def store(hearts: Store) -> Store:
+    return hearts
 
 
 def made(store: Store, recipe: str, *changes: str) -> Supervision:

@@ -10,35 +10,42 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from inbounds.sources.phantom import CLASSES, Phantom, generate
+from inbounds.sources.phantom import CLASSES, generate, sources
+from inbounds.sources.source import Loaded
 
 RV, MYO, LV = 1, 2, 3
 CROSS = ndimage.generate_binary_structure(2, 1)
 
 
 @pytest.fixture(scope="module")
-def scans() -> list[Phantom]:
+def scans() -> list[Loaded]:
     return [generate(patient, phase, seed=0) for patient in range(12) for phase in ("ED", "ES")]
 
 
-def digest(scan: Phantom) -> str:
+def digest(scan: Loaded) -> str:
     return hashlib.sha256(scan.image.tobytes() + scan.truth.tobytes()).hexdigest()
 
 
-def areas(scan: Phantom, klass: int) -> np.ndarray:
+def areas(scan: Loaded, klass: int) -> np.ndarray:
     return (scan.truth == klass).sum(axis=(1, 2))
 
 
 def test_what_a_scan_holds():
     scan = generate(7, "ED", seed=0)
-    assert (scan.patient, scan.phase) == ("phantom007", "ED")
     assert scan.image.dtype == np.float32
     assert scan.truth.dtype == np.uint8
-    assert scan.image.shape == scan.truth.shape
-    assert scan.image.shape[1:] == (96, 96)
+    assert scan.image.shape == (1, *scan.truth.shape)
+    assert scan.truth.shape[1:] == (96, 96)
     assert set(np.unique(scan.truth)) == set(range(len(CLASSES)))
     assert scan.spacing[1] == scan.spacing[2]
     assert 165 <= 96 * scan.spacing[1] <= 190
+
+
+def test_sources_are_both_phases_of_each_patient_and_the_last_quarter_validates():
+    scans = sources(4, side=48, seed=1)
+    assert [scan.name for scan in scans[:3]] == ["phantom001_ED", "phantom001_ES", "phantom002_ED"]
+    assert [scan.split for scan in scans] == ["train"] * 6 + ["validation"] * 2
+    assert digest(scans[1].load()) == digest(generate(1, "ES", shape=(48, 48), seed=1))
 
 
 def test_nothing_is_lost_in_eight_bits(scans):
@@ -75,19 +82,19 @@ def test_the_heart_contracts(scans):
 
 
 def test_phases_share_all_but_the_heart(scans):
-    for ed, es in zip(scans[:10:2], scans[1:10:2], strict=True):
+    for patient, (ed, es) in enumerate(zip(scans[:10:2], scans[1:10:2], strict=True)):
         heart = ndimage.binary_dilation((ed.truth + es.truth).any(axis=0), iterations=12)
         atria = ndimage.binary_dilation(heart, iterations=6)
-        apart = np.abs(ed.image / ed.image.mean() - es.image / es.image.mean())[:, ~atria]
-        other = generate(int(ed.patient[-3:]) + 100, "ED", seed=0)
-        z = min(len(other.image), len(ed.image))
-        unlike = np.abs(ed.image[:z] / ed.image.mean() - other.image[:z] / other.image.mean())[:, ~atria]
+        one, same, other = (scan.image[0] for scan in (ed, es, generate(patient + 100, "ED", seed=0)))
+        apart = np.abs(one / one.mean() - same / same.mean())[:, ~atria]
+        z = min(len(other), len(one))
+        unlike = np.abs(one[:z] / one.mean() - other[:z] / other.mean())[:, ~atria]
         assert apart.mean() < 0.5 * unlike.mean()
 
 
 def test_slices_run_from_base_to_apex(scans):
-    assert {len(scan.image) for scan in scans} <= set(range(7, 12))
-    assert len({len(scan.image) for scan in scans}) > 2
+    assert {len(scan.truth) for scan in scans} <= set(range(7, 12))
+    assert len({len(scan.truth) for scan in scans}) > 2
     for scan in scans:
         shown = np.flatnonzero(areas(scan, LV))
         assert (np.diff(shown) == 1).all()
@@ -105,7 +112,7 @@ def test_empty_slices_lie_at_the_ends_of_many_scans(scans):
 def test_sizes_vary_strongly(scans):
     lv = np.concatenate([areas(scan, LV) for scan in scans])
     lv = lv[lv > 0]
-    largest = [areas(scan, LV).max() for scan in scans if scan.phase == "ED"]
+    largest = [areas(scan, LV).max() for scan in scans[::2]]
     assert 10 <= lv.min() < 40
     assert 450 < lv.max() < 950
     assert max(largest) > 2.2 * min(largest)
@@ -139,9 +146,9 @@ def test_the_heart_lies_in_the_picture(scans):
 def test_blood_is_bright_wall_is_grey_and_look_alikes_exist(scans):
     alike = 0
     for scan in scans:
-        blood, wall = (np.median(scan.image[scan.truth == k]) for k in (LV, MYO))
+        blood, wall = (np.median(scan.image[0][scan.truth == k]) for k in (LV, MYO))
         assert blood > 1.25 * wall
-        bright = np.abs(ndimage.gaussian_filter(scan.image, (0, 1, 1)) - blood) < 0.2 * blood
+        bright = np.abs(ndimage.gaussian_filter(scan.image[0], (0, 1, 1)) - blood) < 0.2 * blood
         around = bright & (scan.truth == 0)
         parts, _ = ndimage.label(around[len(around) // 2])
         alike += (np.bincount(parts.ravel())[1:] > 40).any()
@@ -151,7 +158,7 @@ def test_blood_is_bright_wall_is_grey_and_look_alikes_exist(scans):
 @pytest.mark.parametrize("shape", [(48, 48), (64, 96), (256, 256)])
 def test_another_shape_shows_the_same_anatomy(shape):
     small, large = generate(2, "ED", seed=0), generate(2, "ED", shape=shape, seed=0)
-    assert large.image.shape == (len(small.image), *shape)
+    assert large.image.shape == (1, len(small.truth), *shape)
     zoom = (min(shape) / 96) ** 2
     assert areas(large, LV).sum() == pytest.approx(areas(small, LV).sum() * zoom, rel=0.06)
     assert large.spacing[1] * min(shape) == pytest.approx(small.spacing[1] * 96)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archives import done, nifti, noise, refused, snapshot, zipped
-from inbounds.sources.spine import axial
+from inbounds.store.grid import GridWindow
 from inbounds.store.store import Store
 
 SHAPE = (3, 305, 39)  # few slices; the other two sides are the real ones
@@ -67,8 +67,8 @@ def test_random_split(download: Path, tmp_path: Path) -> None:
 
 
 def test_few_rows_are_not_cut() -> None:
-    assert (axial((100, 39), (256, 256)).top, axial((100, 39), (256, 256)).height) == (0, 100)
-    assert (axial((305, 39), (256, 256)).top, axial((305, 39), (256, 256)).left) == (60, -73)
+    assert (GridWindow.axial((100, 39), (256, 256)).top, GridWindow.axial((100, 39), (256, 256)).height) == (0, 100)
+    assert (GridWindow.axial((305, 39), (256, 256)).top, GridWindow.axial((305, 39), (256, 256)).left) == (60, -73)
 
 
 def test_a_narrow_grid_leaves_out_padding_alone(download: Path, store: Store, tmp_path: Path) -> None:

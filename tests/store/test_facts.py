@@ -11,14 +11,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inbounds.errors import BadInput
-from inbounds.store.facts import COLUMNS, Case, Fact, Facts
+from inbounds.store.facts import COLUMNS, Fact, Facts
+from inbounds.store.grid import GridWindow
+from inbounds.store.record import Record
 
 CLASSES = ("background", "RV", "LV")
 SPACING = (8.0, 1.25, 1.5)
+
+
+def case(name: str, slices: int, original: tuple[int, int], spacing: tuple[float, float, float]) -> Record:
+    return Record(name, name, "train", 0, slices, GridWindow.pad(original, (64, 64)), spacing, (0.0, 1.0))
+
+
 CASES = {
-    "patient001_ED": Case("patient001_ED", 5, (40, 30), SPACING),
-    "patient002_ED": Case("patient002_ED", 3, (64, 64), (1.0, 1.0, 1.0)),
-    "large": Case("large", 19, (255, 257), (10.0, 1.3671, 1.3671)),
+    "patient001_ED": case("patient001_ED", 5, (40, 30), SPACING),
+    "patient002_ED": case("patient002_ED", 3, (64, 64), (1.0, 1.0, 1.0)),
+    "large": case("large", 19, (255, 257), (10.0, 1.3671, 1.3671)),
 }
 HEADER = ",".join(COLUMNS)
 
@@ -209,14 +217,14 @@ def maybe(numbers: st.SearchStrategy) -> st.SearchStrategy:
 def known_facts(draw) -> Fact:
     case = draw(st.sampled_from(list(CASES.values())))
     number = draw(maybe(st.integers(0, case.slices - 1)))
-    whole = case.original[0] * case.original[1] * (case.slices if number is None else 1)
+    whole = case.fit.original[0] * case.fit.original[1] * (case.slices if number is None else 1)
     depth, height, width = case.spacing
     size = draw(maybe(st.just(0.0) | st.floats(0.01, whole)))
     unit = draw(
         st.sampled_from(["size_px", "volume_ml", "size_mm2"] if number is not None else ["size_px", "volume_ml"])
     )
     factor = {"size_px": 1, "size_mm2": height * width, "volume_ml": depth * height * width / 1000}[unit]
-    centre = draw(maybe(st.tuples(*[st.floats(-0.5, side - 0.5) for side in case.original])))
+    centre = draw(maybe(st.tuples(*[st.floats(-0.5, side - 0.5) for side in case.fit.original])))
     presences = st.booleans() if centre is None else st.just(True)
     if centre is not None and size == 0:
         centre = None
@@ -260,7 +268,7 @@ def test_a_written_table_by_hand(tmp_path) -> None:
 
 def test_a_region_that_fills_its_scan_survives_rounding(tmp_path) -> None:
     case = CASES["large"]
-    voxels = case.slices * case.original[0] * case.original[1]
+    voxels = case.slices * case.fit.original[0] * case.fit.original[1]
     rows = (
         Fact("large", None, 1, volume_ml=voxels * case.spacing[0] * case.spacing[1] * case.spacing[2] / 1000),
         Fact("large", None, 2, size_px=voxels),

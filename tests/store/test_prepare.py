@@ -50,9 +50,7 @@ def test_splits_are_by_patient_and_in_proportion(count: int, validation: float, 
     assert sizes == wanted
 
 
-@pytest.mark.parametrize(
-    ("count", "share", "held"), [(100, 0.25, 25), (50, 0.2, 10), (20, 0.25, 5), (23, 0.25, 6)]
-)
+@pytest.mark.parametrize(("count", "share", "held"), [(100, 0.25, 25), (50, 0.2, 10), (20, 0.25, 5), (23, 0.25, 6)])
 def test_the_proportions_of_the_known_sets(count: int, share: float, held: int) -> None:
     found = split_by_patient(people(count), validation=share)
     assert sum(source.split == "validation" for source in found) == 2 * held
@@ -135,7 +133,7 @@ class TestFullDisk:
 
     def test_everything_that_adds_to_a_store(self, tmp_path: Path) -> None:
         store = made(tmp_path / "store", {name: heart((9, 40, 36)) for name in "abcdef"}).path
-        table, pack, picture = tmp_path / "table.csv", tmp_path / "a.pack", tmp_path / "a.png"
+        table, picture = tmp_path / "table.csv", tmp_path / "a.png"
         done("facts", store, "--name", "x", "--template", table)
         (store / "annotations").mkdir()
         (store / "facts").mkdir()
@@ -144,7 +142,6 @@ class TestFullDisk:
             ("annotate", store, "--name", "e", "--strategy", "box"),
             ("facts", store, "--name", "x", "--import", table),
             ("facts", store, "--name", "x", "--template", tmp_path / "other.csv"),
-            ("pack", store, pack),
             ("preview", store, "--out", picture),
         ]
         before = snapshot(store)
@@ -152,13 +149,6 @@ class TestFullDisk:
             with full_disk(1000):
                 refused(*words, saying=self.SAYING, folder=tmp_path)
         assert snapshot(store) == before
-
-    def test_unpack(self, tmp_path: Path) -> None:
-        store = made(tmp_path / "store", {"a": heart()})
-        done("pack", store.path, tmp_path / "a.pack")
-        with full_disk(1000):
-            words = ("unpack", tmp_path / "a.pack", tmp_path / "other")
-            refused(*words, saying=[tmp_path / "other", *self.SAYING], folder=tmp_path)
 
     def test_as_a_program(self, tmp_path: Path) -> None:
         words = ("prepare", "phantom", str(tmp_path / "store"), "--patients", "2", "--side", "48")

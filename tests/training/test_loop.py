@@ -23,7 +23,7 @@ from inbounds.runs.run import Run
 from inbounds.store.store import Store
 from inbounds.supervision import recipes
 from inbounds.training.loop import NotFinite, Progress, Trainer
-from training_runs import SMALL, blind, hearts_store, kept, start
+from training_runs import SMALL, blind, kept, start
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -31,8 +31,8 @@ BORDER = "statistic='border', bounds='fixed', upper=0, penalty='hinge', weight=1
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return hearts_store(tmp_path_factory.mktemp("data") / "hearts")
+def store(hearts: Store) -> Store:
+    return hearts
 
 
 @pytest.mark.parametrize("recipe", recipes)
@@ -53,7 +53,7 @@ def test_every_recipe_trains(tmp_path: Path, store: Store, recipe: str) -> None:
     metrics = {(row.split, row.metric) for row in rows}
     assert {("train", "loss_labels"), ("validation", "dsc_slice"), ("validation", "dsc_volume")} <= metrics
     assert (("validation", "satisfied_hard") in metrics) == constrained
-    assert (run.checkpoint / "constraints.safetensors").exists() == constrained
+    assert sorted(file.stem for file in run.checkpoint.glob("*.safetensors")) == ["best", "last", "optimiser"]
 
 
 def test_several_classes_and_a_written_constraint(tmp_path: Path, store: Store) -> None:
@@ -307,11 +307,12 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, store: Store) ->
     assert kept(run) == kept(whole)
 
 
-def test_without_truth_constraints_choose(tmp_path: Path, store: Store) -> None:
-    """Nobody drew a mask: the rate and the default model go by constraints that hold."""
+def test_without_truth_the_last_network_is_used(tmp_path: Path, store: Store) -> None:
+    """Nobody drew a mask: the fewest violated bounds chose networks that were empty."""
     run = start(tmp_path / "run", blind(store, tmp_path / "blind"), "tags", "training.epochs=2", "training.patience=1")
     Trainer(run).fit()
-    assert run.default_model == "constraints"
+    assert run.default_model == "last"
+    assert not (run.checkpoint / "best.safetensors").exists()
     with pytest.raises(BadInput, match="keeps no model 'best'"):
         run.weights("best")
     with pytest.raises(BadInput, match="no truth in the split"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -16,13 +17,13 @@ from safetensors.torch import load_file
 from archives import done
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import load, truth_of
-from inbounds.evaluation.validate import Found
+from inbounds.evaluation.validate import Validation
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.metrics import Measured, read
 from inbounds.runs.run import Run
 from inbounds.store.store import Store
 from inbounds.training.loop import Progress, Trainer
-from training_runs import SMALL, hearts_store, start
+from training_runs import SMALL, start
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -31,8 +32,8 @@ SHORT = [part for change in [*SMALL, "training.epochs=1"] for part in ("--set", 
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return hearts_store(tmp_path_factory.mktemp("data") / "hearts")
+def store(hearts: Store) -> Store:
+    return hearts
 
 
 def judged(trainer: Trainer, **found: list[float]) -> Iterator[tuple[dict[str, bool], float]]:
@@ -43,8 +44,8 @@ def judged(trainer: Trainer, **found: list[float]) -> Iterator[tuple[dict[str, b
         pairs = zip(found, values, strict=True)
         better = trainer._judge([Measured(number, "validation", metric, "", value) for metric, value in pairs])
         (group,) = trainer.optimiser.param_groups
-        assert float(group["lr"]) == pytest.approx(trainer.state.rate)
-        yield better, trainer.state.rate
+        assert float(group["lr"]) == pytest.approx(trainer.state.lr)
+        yield better, trainer.state.lr
 
 
 def rates(trainer: Trainer, **found: list[float]) -> list[float]:
@@ -129,9 +130,9 @@ def test_without_truth_the_rate_goes_by_violations(tmp_path: Path, store: Store)
     assert rates(better, violations=[8.0, 9.0, 7.0, 9.0, 6.0]) == pytest.approx([1] * 5)
 
 
-def test_best_goes_by_slices_and_constraints_by_violations(tmp_path: Path, store: Store) -> None:
-    """Volumes, a single class and the share that holds each point to another epoch than the one to be kept."""
-    found = {
+def test_best_goes_by_slices(tmp_path: Path, store: Store) -> None:
+    """Volumes, a single class and bounds each point to another epoch than the one to be kept."""
+    numbers = {
         ("dsc_slice", ""): [0.2, 0.6, 0.4, 0.5],
         ("dsc_volume", ""): [0.9, 0.3, 0.5, 0.7],
         ("satisfied", ""): [0.1, 0.9, 0.2, 0.3],
@@ -142,14 +143,14 @@ def test_best_goes_by_slices_and_constraints_by_violations(tmp_path: Path, store
     trainer = Trainer(run)
     seen: list[dict[str, torch.Tensor]] = []
 
-    def look() -> Found:
+    def look() -> Validation:
         seen.append({name: tensor.clone() for name, tensor in trainer.network.state_dict().items()})
-        return Found(list(found), torch.tensor([values[len(seen) - 1] for values in found.values()]))
+        return Validation(list(numbers), torch.tensor([values[len(seen) - 1] for values in numbers.values()]))
 
     trainer.validated = look
     trainer.fit()
     assert run.checkpoint is not None
-    assert kept_epochs(run.checkpoint) == {"best": 2, "constraints": 3, "last": 4}
+    assert kept_epochs(run.checkpoint) == {"best": 2, "last": 4}
     for model, epoch in kept_epochs(run.checkpoint).items():
         weights = load_file(run.weights(model))
         same = [all(torch.equal(weights[name], tensor) for name, tensor in each.items()) for each in seen]
@@ -167,7 +168,7 @@ def test_tensorboard_holds_the_scalars_of_the_table(tmp_path: Path, store: Store
     rows = read(run.path / "metrics.csv")
     table = {"/".join(part for part in (row.split, row.metric, row.klass) if part): row for row in rows}
     assert len(table) == len(rows)
-    assert {"train/loss_labels", "train/rate", "validation/dsc_slice", "validation/dsc_slice/RV"} <= set(table)
+    assert {"train/loss_labels", "train/lr", "validation/dsc_slice", "validation/dsc_slice/RV"} <= set(table)
     assert set(curves) == set(table)
     for tag, row in table.items():
         ((step, value),) = curves[tag]
@@ -234,7 +235,7 @@ def test_so_many_scans_are_fully_labelled(tmp_path: Path, store: Store, only: bo
 def test_scribbles_and_boxes_train(
     tmp_path: Path, store: Store, strategy: str, options: list[str], recipe: str, marks: set[int]
 ) -> None:
-    path = tmp_path / "run"
+    path, store = tmp_path / "run", Store(shutil.copytree(store.path, tmp_path / "store"))
     done("annotate", store.path, "--strategy", strategy, "--name", strategy, "--classes", "LV", *options)
     words = ["train", recipe, "--store", store.path, "--annotation", strategy, "--classes", "LV", "--run", path]
     assert "finished" in done(*words, *SHORT).out

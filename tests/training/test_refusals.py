@@ -15,15 +15,15 @@ from inbounds.runs.metrics import Log, Measured, read
 from inbounds.runs.run import Run
 from inbounds.store.store import Store
 from inbounds.training.loop import NotFinite, Progress, Trainer
-from training_runs import SMALL, blind, hearts_store, start
+from training_runs import SMALL, blind, start
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 SET = [part for change in [*SMALL, "training.epochs=1"] for part in ("--set", change)]
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return hearts_store(tmp_path_factory.mktemp("data") / "hearts")
+def store(hearts: Store) -> Store:
+    return hearts
 
 
 def words(store: Store, run: Path, recipe: str = "tags") -> list:
@@ -33,8 +33,8 @@ def words(store: Store, run: Path, recipe: str = "tags") -> list:
 @pytest.mark.parametrize(
     ("more", "saying"),
     [
-        (["--set", "network.name=enett"], ["network.name=enett", "did you mean enet"]),
-        (["--set", "network.name=unet", "--set", "network.settings={widht=3}"], ["widht", "did you mean width"]),
+        (["--set", "network.name=enett"], ["network.name=enett", "did you mean 'enet'"]),
+        (["--set", "network.name=unet", "--set", "network.settings={widht=3}"], ["widht", "did you mean 'width'"]),
         (["--classes", "background"], ["background"]),
         (["--classes", "LV,LV"], ["classes must differ"]),
         (["--full-scans", "99"], ["99"]),
@@ -42,11 +42,11 @@ def words(store: Store, run: Path, recipe: str = "tags") -> list:
         (["--set", "hybrid.repeat=2"], ["repeat is of fully labelled scans, and full_scans is 0"]),
         (
             ["--set", "hybrid.weak_label_weight=0.1"],
-            ["{'weak': 0.1}: weak is of scans beside fully labelled ones, and full"],
+            ["{'weak_label_weight': 0.1}: weak_label_weight is of scans beside fully labelled ones, and full"],
         ),
         (
             ["--full-scans", "1", "--only-full", "--set", "hybrid.weak_label_weight=0.1"],
-            ["weak is of scans", "are left out"],
+            ["weak_label_weight is of scans", "are left out"],
         ),
         (
             ["--full-scans", "1", "--set", "hybrid.weak_label_weight=0"],
@@ -79,7 +79,7 @@ def test_the_two_ways_to_ask_for_full_scans_meet(tmp_path: Path, store: Store) -
         "hybrid.repeat=3",
         "hybrid.weak_label_weight=0.1",
     )
-    assert Run.open(tmp_path / "other").settings.hybrid == Hybrid(full_scans=1, repeat=3, weak=0.1)
+    assert Run.open(tmp_path / "other").settings.hybrid == Hybrid(full_scans=1, repeat=3, weak_label_weight=0.1)
 
 
 def test_bounds_that_nobody_knows_are_not_held(tmp_path: Path, store: Store) -> None:
@@ -94,7 +94,7 @@ def test_bounds_that_nobody_knows_are_not_held(tmp_path: Path, store: Store) -> 
     Trainer(run).fit()
     rows = read(run.path / "metrics.csv")
     assert not [row for row in rows if row.metric.startswith(("satisfied", "violations"))]
-    assert {row.value for row in rows if row.metric == "rate"} == {5e-4}
+    assert {row.value for row in rows if row.metric == "lr"} == {5e-4}
     assert run.default_model == "last"
 
 

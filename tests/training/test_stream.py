@@ -13,7 +13,7 @@ from inbounds.training.data import Data
 from inbounds.training.loop import Trainer
 from inbounds.training.stream import GraphedStep, Stream
 from inbounds.training.train_many import train_many
-from training_runs import hearts_store, start
+from training_runs import start
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 ENET = ["network.name=enet", "network.settings={}"]
@@ -28,8 +28,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return hearts_store(tmp_path_factory.mktemp("data") / "hearts")
+def store(hearts: Store) -> Store:
+    return hearts
 
 
 def losses(trainer: Trainer, epochs: int = 3) -> Tensor:

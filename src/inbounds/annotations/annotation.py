@@ -100,7 +100,7 @@ class Annotation:
             if bool(bad.any()):
                 image = int(bad.nonzero()[0])
                 weight = float(self.label_weight[image])
-                raise ValueError(f"label_weight is {weight} for image {image}: it must be 0 or more, and finite")
+                raise ValueError(f"label_weight is {weight:g} for image {image}: it must be 0 or more, and finite")
         if self.scans is not None:
             outside = (self.scans.index < 0) | (self.scans.index >= self.scans.count)
             if bool(outside.any()):

@@ -160,8 +160,7 @@ def move(
 ) -> Float[Tensor, "n P 2"]:
     """Where points (row, column) end up: turned and enlarged about the middle of the image, then shifted."""
     middle = _middle(points, sides)
-    turned = _apply(turn, points - middle)
-    return turned * factor[:, None, None] + middle + shift[:, None, :]
+    return _apply(turn, points - middle) * factor[:, None, None] + middle + shift[:, None, :]
 
 
 def _grid(image: Tensor, turn: Tensor, shift: Tensor, factor: Tensor) -> Float[Tensor, "n H W 2"]:

@@ -29,9 +29,9 @@ def to_tensors(store: Store, facts: Facts | None, classes: Sequence[int]) -> tup
         Facts by name, `(N, K, M)` for slices and `(scans, K, M)` for scans.
     """
     column = {value: number for number, value in enumerate(classes, start=1)}
+    components, K = COMPONENTS | {"mean_intensity": store.channels}, len(column) + 1
     rows = (store.slices, len(store.records))
-    components = COMPONENTS | {"mean_intensity": store.channels}
-    slices, scans = ({name: _unknown(n, len(column) + 1, m) for name, m in components.items()} for n in rows)
+    slices, scans = ({name: torch.full((n, K, m), torch.nan) for name, m in components.items()} for n in rows)
     order = {record.name: number for number, record in enumerate(store.records)}
     for fact in facts or ():
         if fact.klass not in column:
@@ -45,8 +45,8 @@ def to_tensors(store: Store, facts: Facts | None, classes: Sequence[int]) -> tup
         total = slices["size"][record.first : record.first + record.slices].sum(dim=0)
         scans["size"][scan] = torch.where(scans["size"][scan].isnan(), total, scans["size"][scan])
         known = scans["size"][scan]
-        told = torch.where(known.isnan(), torch.nan, (known > 0).float())
-        scans["present"][scan] = torch.where(scans["present"][scan].isnan(), told, scans["present"][scan])
+        implied = torch.where(known.isnan(), torch.nan, (known > 0).float())
+        scans["present"][scan] = torch.where(scans["present"][scan].isnan(), implied, scans["present"][scan])
     if any(_may_be_cut(record) for record in store.records):
         _mark_cut(store, slices, scans)
     return slices, scans
@@ -78,21 +78,17 @@ def region_stays(
     return ((centroid >= radius) & (centroid <= last - radius)).all(dim=-1)
 
 
-def _unknown(rows: int, columns: int, components: int) -> Tensor:
-    return torch.full((rows, columns, components), torch.nan)
-
-
 def _on_grid(fact: Fact, record: Record) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     present, size = fact.is_present(record.spacing), fact.size(record.spacing)
     if present is not None:
-        found["present"] = [float(present)]
+        values["present"] = [float(present)]
         size = size if present else 0.0
     if size is not None:
-        found["size"] = [size * record.fit.area]
+        values["size"] = [size * record.fit.area]
     if fact.centroid_row is not None and fact.centroid_col is not None:
-        found["centroid"] = list(record.fit.point(fact.centroid_row, fact.centroid_col))
+        values["centroid"] = list(record.fit.point(fact.centroid_row, fact.centroid_col))
     if fact.mean_intensity is not None:
         black, white = record.intensity
-        found["mean_intensity"] = [(fact.mean_intensity - black) / (white - black)]
-    return found
+        values["mean_intensity"] = [(fact.mean_intensity - black) / (white - black)]
+    return values

@@ -103,15 +103,15 @@ class Samples:
 
     def groups(self, size: int) -> list[Group]:
         """All scans in order, in groups of at most so many slices (or of a single scan)."""
-        found: list[list[int]] = []
-        held = 0
+        groups: list[list[int]] = []
+        slices = 0
         for scan, record in enumerate(self.records):
-            if not found or held + record.slices > size:
-                found.append([])
-                held = 0
-            found[-1].append(scan)
-            held += record.slices
-        return [self.group(scans) for scans in found]
+            if not groups or slices + record.slices > size:
+                groups.append([])
+                slices = 0
+            groups[-1].append(scan)
+            slices += record.slices
+        return [self.group(scans) for scans in groups]
 
     def whole(self, group: Group) -> Batch:
         """All slices of some scans, for constraints on whole volumes."""
@@ -125,11 +125,10 @@ class Samples:
     def _batch(self, index: Tensor, scan_facts: Mapping[str, Tensor], scans: Scans | None) -> Batch:
         there, here = index.to(self.labels.device), index.to(self.device)
         stored = self.images[there if self.rows is None else self.rows[there]].to(self.device, non_blocking=True)
-        image = as_float(stored)
         label = self.labels[there].to(self.device, non_blocking=True)
         facts = {name: fact[here] for name, fact in self.facts.items()}
         label_weight = None if self.label_weight is None else self.label_weight[here]
-        return Batch(image, Annotation(label, facts, scan_facts, scans, label_weight))
+        return Batch(as_float(stored), Annotation(label, facts, scan_facts, scans, label_weight))
 
 
 def as_float(stored: Shaped[Tensor, "B channels H W"]) -> Float[Tensor, "B channels H W"]:

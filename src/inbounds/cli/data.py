@@ -61,12 +61,11 @@ def annotate(
             if strategy not in users:
                 raise BadInput(f"--{option} goes with the strategies {', '.join(users)}, not with {strategy}")
             settings[option] = value
-    chosen = class_values(opened, classes)
     simulate(
         opened,
         name,
         strategy.value,
-        chosen,
+        class_values(opened, classes),
         seed=seed,
         background=background,
         noise=Noise(noise, jitter),
@@ -102,8 +101,7 @@ def facts(
     assert target is not None
     if target.exists():
         raise BadInput(f"{target}: already exists; remove it or choose another name")
-    table = opened.facts(name) if export_file else opened.empty_facts()
-    table.write(target)
+    (opened.facts(name) if export_file else opened.empty_facts()).write(target)
     typer.echo(f"{target}: written")
 
 

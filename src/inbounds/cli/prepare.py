@@ -152,11 +152,11 @@ def folder(
 
     layout = data.recognise(source)
     names = tuple(name.strip() for name in classes.split(",")) if classes else ()
-    found, names = data.sources(layout, source, classes=names, unlabelled=unlabelled, patient=patient)
-    typer.echo(f"{source}: {layout.kind}, {len(found)} scans, {sum(s.truth for s in found)} with a full mask", err=True)
+    scans, names = data.sources(layout, source, classes=names, unlabelled=unlabelled, patient=patient)
+    typer.echo(f"{source}: {layout.kind}, {len(scans)} scans, {sum(s.truth for s in scans)} with a full mask", err=True)
     _check_pixel(pixel, fit)
     plan = Plan(source.name or "folder", names, (side, side), FITS[fit], fit, dtype.value, layout.kind, pixel)
-    _prepare(split_by_patient(found, validation=validation, test=test, seed=seed), store, plan)
+    _prepare(split_by_patient(scans, validation=validation, test=test, seed=seed), store, plan)
 
 
 @app.command()
@@ -168,12 +168,11 @@ def phantom(
 ) -> None:
     """Generated hearts that look like cine MR: data that needs no download and no permission."""
     from inbounds.sources import phantom as data
-    from inbounds.sources.phantom import SMALLEST
     from inbounds.store.grid import GridWindow
     from inbounds.store.prepare import Plan
 
-    if side < SMALLEST:
-        raise BadInput(f"--side {side}: a phantom needs at least {SMALLEST} pixels")
+    if side < data.SMALLEST:
+        raise BadInput(f"--side {side}: a phantom needs at least {data.SMALLEST} pixels")
     plan = Plan(data.NAME, data.CLASSES, (side, side), GridWindow.pad, "none", "uint8", f"generated, seed {seed}")
     _prepare(data.sources(patients, side=side, seed=seed), store, plan)
 
@@ -195,18 +194,18 @@ def _prepare_archive(
 
     _check_pixel(pixel, fitting)
     with unpacked(source, data.wanted) as root:
-        found = data.sources(root, reference=split is Splitting.reference)
+        scans = data.sources(root, reference=split is Splitting.reference)
         name = data.NAME
         if split is Splitting.scans:
-            found = [replace(scan, patient=scan.name) for scan in found]
+            scans = [replace(scan, patient=scan.name) for scan in scans]
             name += " split by scans"
         if split is Splitting.reference:
-            found = hold_out(found, test, seed)
+            scans = hold_out(scans, test, seed)
         else:
-            found = split_by_patient(found, validation=data.VALIDATION, test=test, seed=seed)
+            scans = split_by_patient(scans, validation=data.VALIDATION, test=test, seed=seed)
             name += " split at random" if split is Splitting.random else ""
         plan = Plan(name, data.CLASSES, shape, FITS[fitting], fitting, dtype.value, data.NAME, pixel)
-        _prepare(found, store, plan)
+        _prepare(scans, store, plan)
 
 
 def _check_pixel(pixel: float | None, fitting: str) -> None:
@@ -214,11 +213,11 @@ def _check_pixel(pixel: float | None, fitting: str) -> None:
         raise BadInput(f"--pixel {pixel:g} says how slices are resampled, and so does --fit {fitting}: give --fit pad")
 
 
-def _prepare(found: list[Source], store: Path, plan: Plan) -> None:
+def _prepare(scans: list[Source], store: Path, plan: Plan) -> None:
     from inbounds.progress import bar
     from inbounds.store.prepare import prepare as write
 
-    report = write(found, store, plan, bar("preparing"))
+    report = write(scans, store, plan, bar("preparing"))
     for note in report.notes[:10]:
         typer.echo(f"Note: {note}", err=True)
     if len(report.notes) > 10:

@@ -47,8 +47,7 @@ def train(
     seeds: Annotated[str, typer.Option(help="Several runs of each recipe, with these seeds, such as 0,1,2.")] = "",
     config: Annotated[Path | None, typer.Option(help="Settings as a TOML file.")] = None,
     changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Settings, such as training.epochs=50 training.batch=4."),
+        list[str] | None, typer.Option("--set", help="Settings, such as training.epochs=50 training.batch=4.")
     ] = None,
     full_scans: Annotated[int, typer.Option(min=0, help="Hybrid: so many scans are fully labelled.")] = 0,
     only_full: Annotated[bool, typer.Option("--only-full", help="Train on those alone.")] = False,
@@ -85,21 +84,20 @@ def train(
             path = run / name / f"seed-{number}" if several else run
             labels = None if name == "full" and len(recipes) > 1 else annotation
             if resume and (path / "run.json").is_file():
-                found = Run.open(path)
-                if found.settings != settings or found.seed != number:
+                begun = Run.open(path)
+                if begun.settings != settings or begun.seed != number:
                     raise BadInput(
                         f"{path}: it was begun with other settings or another seed; resume it with the same command"
                     )
-                asked = {"annotation": labels, "facts": facts_name, "classes": tuple(names)}
-                for what, wanted in asked.items():
-                    if wanted and getattr(found, what) != wanted:
+                for what, wanted in (("annotation", labels), ("facts", facts_name), ("classes", tuple(names))):
+                    if wanted and getattr(begun, what) != wanted:
                         raise BadInput(f"{path}: it was begun with other {what}; resume it with the same command")
-                found = found.moved(opened)
+                begun = begun.moved(opened)
             else:
-                found = Run.create(
+                begun = Run.create(
                     path, settings, opened, annotation=labels, facts=facts_name, classes=names, seed=number
                 )
-            made.append(found)
+            made.append(begun)
     try:
         with Screen() as screen:
             failures = _train(made, resume, screen)
@@ -111,10 +109,10 @@ def train(
     if failures:
         raise typer.Exit(1)
     paths = " ".join(str(each.path) for each in made)
-    told = (
+    advice = (
         f"Measure it with: inbounds evaluate {run}" if len(made) == 1 else f"Compare them with: inbounds report {paths}"
     )
-    typer.echo(f"{run}: finished. {told}")
+    typer.echo(f"{run}: finished. {advice}")
 
 
 def _train(runs: list[Run], resume: bool, screen: Screen) -> dict[Path, str]:
@@ -145,14 +143,14 @@ def evaluate(
     from inbounds.reports.terminal import evaluation_table
     from inbounds.runs.run import Run
 
-    found = measure(
+    evaluation = measure(
         Run.open(run), split=split, model=model, surfaces=surfaces, largest=largest, track=bar("evaluating")
     )
     if as_json:
-        typer.echo(json.dumps(found.summary, indent=1))
+        typer.echo(json.dumps(evaluation.summary, indent=1))
         return
-    evaluation_table(found.summary)
-    typer.echo(f"{found.folder}: written")
+    evaluation_table(evaluation.summary)
+    typer.echo(f"{evaluation.folder}: written")
 
 
 def predict(
@@ -172,18 +170,18 @@ def predict(
     from inbounds.progress import bar
 
     predictor = Predictor(run, model, device, largest=largest)
-    found = predict_files(
+    outcome = predict_files(
         predictor, inputs, out, probabilities=probabilities, overwrite=overwrite, track=bar("predicting")
     )
-    for warning in found.warnings[:10]:
+    for warning in outcome.warnings[:10]:
         typer.echo(f"Note: {warning}", err=True)
-    if len(found.warnings) > 10:
-        typer.echo(f"Note: and {len(found.warnings) - 10} more; predictions.csv has them all", err=True)
-    for name, reason in found.failures.items():
+    if len(outcome.warnings) > 10:
+        typer.echo(f"Note: and {len(outcome.warnings) - 10} more; predictions.csv has them all", err=True)
+    for name, reason in outcome.failures.items():
         typer.secho(f"Failed: {name}: {reason}", fg="red", err=True)
     values = ", ".join(f"{value} is {name}" for value, name in enumerate(predictor.classes, start=1))
-    typer.echo(f"{out}: {len(found.masks)} of {len(found.masks) + len(found.failures)} masks written; {values}")
-    if found.failures:
+    typer.echo(f"{out}: {len(outcome.masks)} of {len(outcome.masks) + len(outcome.failures)} masks written; {values}")
+    if outcome.failures:
         raise typer.Exit(1)
 
 

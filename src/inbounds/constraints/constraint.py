@@ -109,10 +109,7 @@ class Constraint:
         return self.weight * (cost / scale).mean()
 
     def values(
-        self,
-        probs: Float[Tensor, "B K *space"],
-        image: Tensor | None = None,
-        annotation: Annotation | None = None,
+        self, probs: Float[Tensor, "B K *space"], image: Tensor | None = None, annotation: Annotation | None = None
     ) -> Float[Tensor, "N C M"]:
         """The statistic of the constrained classes, of each image or scan."""
         check_probs(probs)

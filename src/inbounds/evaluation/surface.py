@@ -32,9 +32,7 @@ ABSENT = SurfaceDistances(math.nan, math.nan)
 
 
 def surface_distances(
-    prediction: Bool[Tensor | np.ndarray, "D H W"],
-    truth: Bool[Tensor | np.ndarray, "D H W"],
-    spacing: Sequence[float],
+    prediction: Bool[Tensor | np.ndarray, "D H W"], truth: Bool[Tensor | np.ndarray, "D H W"], spacing: Sequence[float]
 ) -> SurfaceDistances:
     """Compare the surfaces of one class in one volume.
 

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.writing import file_aside
+from inbounds.writing import write_table
 
 COLUMNS = ("run", "epoch", "case", "slice", "class", "metric", "value")
 
@@ -54,10 +54,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 
     Numbers are written so that reading gives the same ones.
     """
-    with file_aside(path) as part, part.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(astuple(row) for row in rows)
+    write_table(path, COLUMNS, (astuple(row) for row in rows))
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -61,12 +61,12 @@ def export_onnx(run: Run, file: Path, model: str | None = None) -> None:
     if program is None:
         raise BadInput(f"{run.path}: this network cannot be exported")
     proto = program.model_proto
-    told = {
+    properties = {
         "classes": json.dumps(["background", *run.classes]),
         "preparation": json.dumps(run.about["preparation"]),
         "recipe": run.settings.recipe,
     }
-    onnx.helper.set_model_props(proto, told)
+    onnx.helper.set_model_props(proto, properties)
     onnx.checker.check_model(proto)
     with file_aside(file) as part:
         part.write_bytes(proto.SerializeToString())

@@ -1,4 +1,4 @@
-"""Many scans to many masks: which files there are, what their masks are called, and a table of what was found.
+"""Many scans to many masks: which files there are, what their masks are called, and a table of what is in them.
 
 NAME.nii.gz (or .mhd, .nrrd, .png, a folder of PNG slices ...)   the mask, in the format of its scan; NIfTI for DICOM
 NAME_probabilities.npz                                            if asked for
@@ -8,7 +8,6 @@ predictions.json                                                  what the value
 
 from __future__ import annotations
 
-import csv
 import math
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ from inbounds.scans.pictures import SUFFIXES as PICTURES
 from inbounds.scans.scan import header, is_scan, stem
 from inbounds.sources.folder import channels as by_channel
 from inbounds.sources.folder import recognise
-from inbounds.writing import file_aside, write_json
+from inbounds.writing import write_json, write_table
 
 COLUMNS = ("case", "class", "volume_ml", "size_px", "centroid_slice", "centroid_row", "centroid_col", "note")
 TABLE, ABOUT = "predictions.csv", "predictions.json"
@@ -84,19 +83,19 @@ def predict_files(
     try:
         for name in track(list(cases)):
             try:
-                found = predictor.predict(cases[name], probabilities=probabilities)
-                _write(found, targets[name])
+                prediction = predictor.predict(cases[name], probabilities=probabilities)
+                _write(prediction, targets[name])
             except (BadInput, MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
                 where = "" if isinstance(error, BadInput) else f"{cases[name][0]}: "
                 kept = " (a mask of an earlier prediction is still there)" if targets[name].exists() else ""
                 failures[name] = where + (str(error) or type(error).__name__) + kept
                 continue
             if name in extra:
-                found.write_probabilities(extra[name])
-            rows += _rows(name, found)
-            warnings += [f"{name}: {warning}" for warning in found.warnings]
+                prediction.write_probabilities(extra[name])
+            rows += _rows(name, prediction)
+            warnings += [f"{name}: {warning}" for warning in prediction.warnings]
     finally:
-        _write_table(out / TABLE, rows)
+        write_table(out / TABLE, COLUMNS, rows)
         values = dict(enumerate((BACKGROUND, *predictor.classes)))
         made_by = {"run": str(predictor.run.path.resolve()), "model": predictor.model, "inbounds": inbounds.__version__}
         write_json(out / ABOUT, {"classes": values, **made_by})
@@ -113,35 +112,33 @@ def find(inputs: Iterable[Path], channels: int) -> dict[str, tuple[Path, ...]]:
     Raises:
         BadInput: A path is no scan and holds none, two scans have the same name, or a channel is missing.
     """
-    found: dict[str, tuple[Path, ...]] = {}
+    scans: dict[str, tuple[Path, ...]] = {}
     for given in inputs:
         for name, files in _scans(given if given.name not in ("", "..") else given.resolve()).items():
-            if name in found:
+            if name in scans:
                 raise BadInput(
-                    f"{files[0]}: the scan {found[name][0]} has the same name, and so would their masks; rename one, "
+                    f"{files[0]}: the scan {scans[name][0]} has the same name, and so would their masks; rename one, "
                     "or predict them into different folders"
                 )
-            found[name] = files
+            scans[name] = files
     if channels > 1:
-        single = {name: files[0] for name, files in found.items() if len(files) == 1}
-        whole = {name: files for name, files in found.items() if len(files) > 1}
+        single = {name: files[0] for name, files in scans.items() if len(files) == 1}
+        whole = {name: files for name, files in scans.items() if len(files) > 1}
         grouped = by_channel(single)
-        left = set(single.values()) - {file for files in grouped.values() for file in files}
-        if left:
+        if left := set(single.values()) - {file for files in grouped.values() for file in files}:
             raise BadInput(
                 f"{min(left)}: the run was trained on {channels} channels, and this name does not say which this is; "
                 "call the files of a scan NAME_0000, NAME_0001, ..."
             )
-        both = sorted(whole.keys() & grouped.keys())
-        if both:
+        if both := sorted(whole.keys() & grouped.keys()):
             raise BadInput(f"{grouped[both[0]][0]}: the scan {both[0]!r} is there twice; give it once")
-        found = whole | grouped
-    for name, files in found.items():
+        scans = whole | grouped
+    for name, files in scans.items():
         if len(files) != channels:
             raise BadInput(
                 f"{files[0]}: the scan {name} has {len(files)} channels, and the run was trained on {channels}"
             )
-    return found
+    return scans
 
 
 def mask_path(name: str, scan: Path, out: Path) -> Path:
@@ -162,8 +159,7 @@ def _scans(path: Path) -> dict[str, tuple[Path, ...]]:
         return {stem(path): (path,)}
     if is_scan(path):
         other = [file for file in path.iterdir() if is_scan(file) and file.suffix.lower() not in (*PICTURES, ".dcm")]
-        volumes = sorted(file for file in other if not (file.is_dir() or is_dicom(file)))
-        if volumes:
+        if volumes := sorted(file for file in other if not (file.is_dir() or is_dicom(file))):
             raise BadInput(
                 f"{path}: the folder holds slices as well as whole scans such as {volumes[0].name}; keep them in "
                 "different folders, or give the files"
@@ -193,30 +189,23 @@ def _check_targets(cases: Mapping[str, tuple[Path, ...]], targets: list[Path], o
             raise BadInput(f"{target}: this folder holds more than a mask, and is not replaced; remove or rename it")
 
 
-def _write(found: Prediction, target: Path) -> None:
+def _write(prediction: Prediction, target: Path) -> None:
     """Write a mask; a folder of pictures that is there already is replaced when the new one is complete."""
     if not target.is_dir():
-        found.write(target)
+        prediction.write(target)
         return
     aside = target.with_name(f".{target.name}.partial")
     shutil.rmtree(aside, ignore_errors=True)
-    found.write(aside)
+    prediction.write(aside)
     shutil.rmtree(target)
     aside.rename(target)
 
 
-def _rows(name: str, found: Prediction) -> list[Cells]:
+def _rows(name: str, prediction: Prediction) -> list[Cells]:
     """The cells of the table; a class that is absent has no centroid."""
     rows: list[Cells] = []
-    for region in found.regions:
+    for region in prediction.regions:
         centre = ["" if math.isnan(value) else round(value, 4) for value in region.centroid]
-        note = "; ".join(filter(None, (region.note, *found.notes)))
+        note = "; ".join(filter(None, (region.note, *prediction.notes)))
         rows.append((name, region.name, round(region.volume_ml, 6), region.voxels, *centre, note))
     return rows
-
-
-def _write_table(path: Path, rows: Iterable[Cells]) -> None:
-    with file_aside(path) as part, part.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(rows)

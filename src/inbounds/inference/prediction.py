@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float16, UInt8
 
-from inbounds.scans.scan import Scan, write_mask
+from inbounds.scans.format import Scan
+from inbounds.scans.scan import write_mask
 from inbounds.store.grid import GridWindow
 from inbounds.writing import file_aside
 
@@ -42,7 +43,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What was found in one scan.
+    """What a network finds in one scan.
 
     Attributes:
         mask: In the scan's own voxels: 0 is background, 1, 2, ... are the classes of the run in its order.
@@ -111,14 +112,14 @@ def regions(
     Example:
         Two voxels side by side, in slice 0, row 3, columns 4 and 5, each 8 x 1 x 1.25 mm: 0.02 ml at (0, 3, 4.5).
     """
-    found = []
+    measured = []
     for value, name in enumerate(classes, start=1):
         inside = mask == value
         voxels = int(np.count_nonzero(inside))
         centroid = (_centre(inside, 0, voxels), _centre(inside, 1, voxels), _centre(inside, 2, voxels))
         note = _cut(inside, fit, name) if fit.crops else ""
-        found.append(Region(name, value, voxels, voxels * math.prod(spacing) / 1000, centroid, note))
-    return tuple(found)
+        measured.append(Region(name, value, voxels, voxels * math.prod(spacing) / 1000, centroid, note))
+    return tuple(measured)
 
 
 def _centre(inside: np.ndarray, axis: int, voxels: int) -> float:

@@ -18,8 +18,9 @@ from inbounds.inference.prediction import Prediction, regions
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
+from inbounds.scans.format import Scan
 from inbounds.scans.pictures import PictureGeometry
-from inbounds.scans.scan import Scan, header, same_geometry
+from inbounds.scans.scan import header, same_geometry
 from inbounds.sources.source import from_files
 from inbounds.store.prepare import FITS, on_grid, placed
 
@@ -45,9 +46,9 @@ class Predictor:
 
     Example:
         predictor = Predictor("runs/tags")
-        found = predictor.predict("patient007.nii.gz")
-        found.regions[0].volume_ml
-        found.write(Path("patient007_mask.nii.gz"))
+        prediction = predictor.predict("patient007.nii.gz")
+        prediction.regions[0].volume_ml
+        prediction.write(Path("patient007_mask.nii.gz"))
     """
 
     def __init__(

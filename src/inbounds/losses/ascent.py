@@ -70,9 +70,7 @@ class Ascent:
 
 
 @library.custom_op(
-    "inbounds::ascent",
-    mutates_args=(),
-    schema=f"({PARTS}, float step_size, int iterations, str early_stop) -> Tensor",
+    "inbounds::ascent", mutates_args=(), schema=f"({PARTS}, float step_size, int iterations, str early_stop) -> Tensor"
 )
 def _ascend(*settings: Any) -> Tensor:
     """The upper bounds' multipliers less the lower bounds', `(N, C)`."""

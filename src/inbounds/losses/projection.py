@@ -32,7 +32,6 @@ POINTS, ROUNDS, NEWTON = 16, 2, 3
 CYCLES, JOINT = 3, 20
 """With several classes: how often each is solved by itself, and the Newton steps that all then take together."""
 
-
 PARTS = "Tensor log_probs, Tensor free, Tensor lower, Tensor upper, int[] classes, Tensor? index, int count"
 """A problem as an operator takes it. Long loops are operators of their own: a compiler would unroll them."""
 

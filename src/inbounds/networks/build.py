@@ -47,10 +47,10 @@ class AnySize(nn.Module):
             image = functional.pad(image, [amount for extra in reversed(missing) for amount in (0, extra)])
         scores = self.network(image)
         if not isinstance(scores, Tensor) or scores.shape[2:] != image.shape[2:]:
-            found = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else f"a {type(scores).__name__}"
+            output = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else f"a {type(scores).__name__}"
             raise ValueError(
                 f"{type(self.network).__name__} is no segmentation network: for an image of shape {tuple(image.shape)} "
-                f"it gave {found}, not one score per class and pixel"
+                f"it gave {output}, not one score per class and pixel"
             )
         for axis, side in enumerate(space, start=2):
             scores = scores.narrow(axis, 0, side)
@@ -147,8 +147,7 @@ def _check(name: str, builder: Callable[..., nn.Module], given: Iterable[str], s
         for key in settings:
             if key not in named:
                 raise ValueError(f"{name} has no setting {key!r}; {nearest(key, named)}")
-    needed = [key for key in named if takes[key].default is inspect.Parameter.empty and key not in settings]
-    if needed:
+    if needed := [key for key in named if takes[key].default is inspect.Parameter.empty and key not in settings]:
         raise ValueError(f"{name} needs these settings too: {', '.join(needed)}")
 
 
@@ -183,8 +182,8 @@ def _monai(name: str, channels: int, classes: int, settings: dict[str, Any]) -> 
 def _slots(builder: Callable[..., nn.Module]) -> tuple[str, ...]:
     """What a MONAI network calls its number of channels and of classes; empty if it lacks either."""
     parameters = inspect.signature(builder).parameters
-    found = [next((key for key in names if key in parameters), "") for names in (_CHANNELS, _CLASSES)]
-    return tuple(found) if all(found) else ()
+    slots = [next((key for key in names if key in parameters), "") for names in (_CHANNELS, _CLASSES)]
+    return tuple(slots) if all(slots) else ()
 
 
 def build(name: str, channels: int, classes: int, /, **settings: Any) -> nn.Module:

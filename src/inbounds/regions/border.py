@@ -40,7 +40,7 @@ def border(
     power: float = 2,
     scans: Scans | None = None,
 ) -> Float[Tensor, "N K M"]:
-    """How far neighbours that look alike are told apart: `sum w_pq |S_p - S_q|^power` over pairs of pixels.
+    """How far neighbours that look alike differ: `sum w_pq |S_p - S_q|^power` over pairs of pixels.
 
     Pairs are at most `reach` pixels apart along each axis, and the sum is divided by the number of pairs that belong to
     a pixel (half of its neighbours). A pair of the same brightness counts 1, a pair whose brightness differs by `d`
@@ -91,10 +91,10 @@ def border(
         for axis, side in enumerate(probs.shape[2:], start=2):
             pull = pull.narrow(axis, reach, side)
         pull = pull * (2 / ((2 * reach + 1) ** (probs.ndim - 2) - 1))
-        found = (probs * pull).flatten(2).sum(dim=2)
+        energy = (probs * pull).flatten(2).sum(dim=2)
     # The gradient is known: keeping all neighbours of all pixels for it would take much memory.
-    found = found + power * ((probs - probs.detach()) * pull).flatten(2).sum(dim=2)
-    return total(found, scans).unsqueeze(-1)
+    energy = energy + power * ((probs - probs.detach()) * pull).flatten(2).sum(dim=2)
+    return total(energy, scans).unsqueeze(-1)
 
 
 def _wider(x: Float[Tensor, "B C *space"], by: int, beyond: float | None = None) -> Float[Tensor, "B C *wide"]:

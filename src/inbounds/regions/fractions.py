@@ -76,10 +76,7 @@ def _scale(potential: Float[Tensor, "B M *space"], scans: Scans | None) -> Float
 
 @statistic(scale=_fraction_scale)
 def fraction(
-    probs: Float[Tensor, "B K *space"],
-    potential: Float[Tensor, "*batch M *space"],
-    *,
-    scans: Scans | None = None,
+    probs: Float[Tensor, "B K *space"], potential: Float[Tensor, "*batch M *space"], *, scans: Scans | None = None
 ) -> Float[Tensor, "N K M"]:
     """The average of a potential over each soft region, `F_S = sum_p f_p S_p / sum_p S_p`.
 

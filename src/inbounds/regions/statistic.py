@@ -70,8 +70,7 @@ class Statistic(Generic[P]):
     def using(self, **settings: Any) -> Statistic[...]:
         """The same statistic with some of its arguments fixed, such as `size.using(spacing=(1.25, 1.25))`."""
         known = inspect.signature(self.function).parameters
-        unknown = sorted(set(settings) - set(known))
-        if unknown:
+        if unknown := sorted(set(settings) - set(known)):
             raise ValueError(f"{self.fact} has no argument {unknown[0]!r}; it takes {', '.join(list(known)[1:])}")
         return replace(
             self,
@@ -95,8 +94,8 @@ class Statistic(Generic[P]):
 
 
 def _named(module: str, name: str, settings: dict[str, Any]) -> Statistic[...]:
-    found: Statistic[...] = getattr(importlib.import_module(module), name)
-    return found.using(**settings) if settings else found
+    plain: Statistic[...] = getattr(importlib.import_module(module), name)
+    return plain.using(**settings) if settings else plain
 
 
 def _one(*_: Any, **__: Any) -> float:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 HEIGHT = 220
-ROW = 34
-"""Pixels: of a chart with lines, and of one box."""
+"""Pixels of a chart with lines."""
 
 Points = Sequence[tuple[float, float]]
 

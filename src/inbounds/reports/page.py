@@ -20,7 +20,7 @@ from inbounds.store.store import Store
 from inbounds.writing import file_aside
 
 COLOURS = 10
-"""How many runs differ in colour; names are written everywhere, so that more can be told apart too."""
+"""How many runs differ in colour; names are written everywhere, so that more can be shown too."""
 
 Masks = Mapping[int, np.ndarray]
 """For each position in the store, a predicted mask `(H, W)` in the run's own classes 1, 2, ..."""
@@ -82,7 +82,7 @@ def render(
         chosen="best" if all(result.model == "best" for result in results if result.kept) else "chosen",
         colours=COLOURS,
         sections=[_section(klass, results, views, masks, store) for klass in classes],
-        held=share_chart(_satisfied_lines(results), percent=True),
+        satisfied=share_chart(_satisfied_lines(results), percent=True),
         satisfied_share={result.name: satisfied_share(result, split) for result in results},
         settings={result.name: list(settings_of(result.run)) for result in results},
         provenance={result.name: list(provenance_of(result.run)) for result in results},
@@ -96,8 +96,6 @@ def _section(
     """All figures of a class."""
     numbered = [(n, result) for n, result in enumerate(results) if klass in result.run.classes]
     means = [(_mean(result, "dsc_volume", klass), result.name) for _, result in numbered]
-    ranked = sorted((mean, name) for mean, name in means if mean is not None)
-    dsc = share_chart(Line(n, result.name, _curve(result, "dsc_volume", klass)) for n, result in numbered)
     sizes = [
         Line(n, result.name, _curve(result, f"{kind}_size_over_true", klass), soft=kind == "soft")
         for n, result in numbered
@@ -105,8 +103,8 @@ def _section(
     ]
     return {
         "klass": klass,
-        "ranked": ranked,
-        "dsc": dsc,
+        "ranked": sorted((mean, name) for mean, name in means if mean is not None),
+        "dsc": share_chart(Line(n, result.name, _curve(result, "dsc_volume", klass)) for n, result in numbered),
         "sizes": ratio_chart(sizes),
         "boxes": [box(n, result.name, result.cases[klass]) for n, result in numbered if result.cases[klass]],
         "rows": [_row(view, results, masks, store) for view in views if view.klass == klass],
@@ -133,9 +131,9 @@ def _satisfied_lines(results: Sequence[Result]) -> Iterator[Line]:
 
 def satisfied_share(result: Result, split: str) -> float | None:
     """The share of bounds that the masks of a run's chosen network keep, over all its constraints."""
-    found = result.summaries.get(result.model, {})
-    told = [found[metric][""] for metric in found if metric.startswith("satisfied_hard_")]
-    counts = [(float(entry["mean"]), int(entry["n"] or 0)) for entry in told if entry["mean"] is not None]
+    metrics = result.summaries.get(result.model, {})
+    entries = [metrics[metric][""] for metric in metrics if metric.startswith("satisfied_hard_")]
+    counts = [(float(entry["mean"]), int(entry["n"] or 0)) for entry in entries if entry["mean"] is not None]
     if counts:
         return sum(mean * n for mean, n in counts) / sum(n for _, n in counts)
     if split != "validation":

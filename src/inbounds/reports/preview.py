@@ -85,9 +85,7 @@ def _fullest(store: Store, record: Record, names: Sequence[str]) -> int:
 
 
 def _only(label: np.ndarray, classes: Sequence[int]) -> np.ndarray:
-    if not classes:
-        return label
-    return np.where(np.isin(label, [0, UNLABELLED, *classes]), label, 0)
+    return np.where(np.isin(label, [0, UNLABELLED, *classes]), label, 0) if classes else label
 
 
 def _view(labels: Any, shape: tuple[int, int]) -> tuple[slice, slice]:

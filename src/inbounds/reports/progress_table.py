@@ -61,9 +61,9 @@ class Screen:
         bars = self.console.width >= ROOM_FOR_BARS
         table = Table("run", *([""] if bars else []), *names, box=None, pad_edge=False)
         for run, cells in rows.items():
-            told = self.shown[run]
-            done = (told.epoch - 1) * told.steps + told.step
-            bar = [ProgressBar(told.epochs * told.steps, done, width=12)] if bars else []
+            progress = self.shown[run]
+            done = (progress.epoch - 1) * progress.steps + progress.step
+            bar = [ProgressBar(progress.epochs * progress.steps, done, width=12)] if bars else []
             table.add_row(self._name(run), *bar, *(cells.get(name, "") for name in names))
         return table
 
@@ -85,5 +85,5 @@ def _cells(progress: Progress) -> dict[str, str]:
     if "dsc_volume" in progress.validation:
         cells["DSC"] = f"{progress.validation['dsc_volume']:.3f}"
     if "satisfied" in progress.validation:
-        cells["satisfied"] = f"{progress.validation['held']:.0%}"
+        cells["satisfied"] = f"{progress.validation['satisfied']:.0%}"
     return cells

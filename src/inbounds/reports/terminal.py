@@ -9,7 +9,7 @@ from rich.table import Table
 
 
 def store_tables(content: dict[str, Any]) -> None:
-    """What `summary` found in a store, for people."""
+    """What `summary` says of a store, for people."""
     console = Console()
     low, high = (content["spacing_mm"][end] for end in ("smallest", "largest"))
     about = Table(title=f"{content['name']} ({content['path']})", show_header=False, title_justify="left")

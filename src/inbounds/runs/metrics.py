@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from inbounds.errors import BadInput
-from inbounds.writing import file_aside, writing
+from inbounds.writing import write_table, writing
 
 COLUMNS = ("epoch", "split", "metric", "class", "value")
 
@@ -33,10 +33,7 @@ class Log:
     def __init__(self, root: Path, epochs_done: int) -> None:
         self.file = root / "metrics.csv"
         kept = [row for row in read(self.file) if row.epoch <= epochs_done] if self.file.is_file() else []
-        with file_aside(self.file) as part, part.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows(_cells(row) for row in kept)
+        write_table(self.file, COLUMNS, (_cells(row) for row in kept))
         self.board: Any = None
         try:
             from torch.utils.tensorboard import SummaryWriter
@@ -64,7 +61,7 @@ class Log:
                 self.board.flush()
 
     def close(self) -> None:
-        """Finish the curves; what the disk does not take was told of when it was written."""
+        """Finish the curves; what the disk does not take was reported when it was written."""
         if self.board is not None:
             with suppress(OSError):
                 self.board.close()

@@ -233,11 +233,9 @@ def _commit() -> str | None:
     """The commit of this package's source, if it runs from a checkout; of a copy, what `INBOUNDS_COMMIT` says."""
     if named := os.environ.get("INBOUNDS_COMMIT"):
         return named
-    here = Path(__file__).parent
+    command, here = ["git", "rev-parse", "HEAD"], Path(__file__).parent
     try:
-        answer = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, timeout=5, check=False
-        )
+        answer = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip() or None if answer.returncode == 0 else None

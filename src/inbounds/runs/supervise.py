@@ -16,15 +16,8 @@ from inbounds.regions import Statistic, border, centroid, mean_intensity, moment
 from inbounds.store.store import Store
 from inbounds.supervision import Supervision, recipes
 
-STATISTICS: dict[str, Statistic[...]] = {
-    "border": border,
-    "size": size,
-    "centroid": centroid,
-    "spread": spread,
-    "moment": moment,
-    "mean_intensity": mean_intensity,
-    "variance_intensity": variance_intensity,
-}
+_KNOWN: tuple[Statistic[...], ...] = (border, size, centroid, spread, moment, mean_intensity, variance_intensity)
+STATISTICS = {known.fact: known for known in _KNOWN}
 
 
 def known_recipe(name: str) -> str:
@@ -58,8 +51,7 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
     if takes_common(settings.recipe):
         given |= _common_range(settings, store, classes, facts)
     given |= _proposals(settings.proposals, settings.recipe, takes)
-    unused = [name for name in given if name not in takes]
-    if unused:
+    if unused := [name for name in given if name not in takes]:
         raise BadInput(f"the recipe {settings.recipe!r} has no {unused[0]!r}; it takes {', '.join(takes) or 'nothing'}")
     try:
         made = _tightened(build(**given), settings.tighten)
@@ -120,8 +112,7 @@ def _proposals(written: ProposalSettings, recipe: str, takes: Mapping[str, inspe
 def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int) -> Constraint:
     chosen = None
     if written.classes is not None:
-        unknown = [name for name in written.classes if name not in classes]
-        if unknown:
+        if unknown := [name for name in written.classes if name not in classes]:
             raise BadInput(
                 f"constraint {number}: class {unknown[0]!r} is not trained; trained are {', '.join(classes)}"
             )

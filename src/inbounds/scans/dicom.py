@@ -14,16 +14,7 @@ from typing import Any
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import (
-    DEFLATE,
-    Scan,
-    Voxels,
-    blaming,
-    check_room,
-    check_shape,
-    check_spacing,
-    opening,
-)
+from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry, toolkit
 from inbounds.scans.nrrd import width
 
@@ -74,17 +65,17 @@ def _series(path: Path) -> tuple[Path, ...]:
             return (path,)
         folder, series = path.parent, information.GetMetaData(_SERIES).strip(" \0")
     else:
-        folder, found = path, reader.GetGDCMSeriesIDs(str(path))
-        if not found:
+        folder, uids = path, reader.GetGDCMSeriesIDs(str(path))
+        if not uids:
             raise BadInput(
                 f"{path}: no DICOM series can be read from this folder; give the folder that holds the slices"
             )
-        if len(found) > 1:
+        if len(uids) > 1:
             raise BadInput(
-                f"{path}: the folder holds {len(found)} series ({', '.join(found[:8])}{', ...' * (len(found) > 8)}); "
+                f"{path}: the folder holds {len(uids)} series ({', '.join(uids[:8])}{', ...' * (len(uids) > 8)}); "
                 "give one file of the series that you want, or keep one series in each folder"
             )
-        series = found[0]
+        series = uids[0]
     with blaming(path, f"its series UID is {series!r}", RuntimeError, TypeError):
         files = tuple(Path(name) for name in reader.GetGDCMSeriesFileNames(str(folder), series))
     if path.is_dir():

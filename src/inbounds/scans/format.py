@@ -51,7 +51,7 @@ class Scan:
         geometry: What a mask needs in order to lie exactly over the scan.
         files: Every file that is read for this scan, in the order of the slices where there are several.
         notes: Sentences about what was assumed, for a report.
-        load: Reads the voxels. It is told whether they are labels, which matters where colours are indices.
+        load: Reads the voxels. It takes whether they are labels, which matters where colours are indices.
         voxels: What was read, if anything was.
     """
 
@@ -117,12 +117,12 @@ def opening(path: Path, count: int = 1024) -> bytes:
     return start
 
 
-def check_room(path: Path, promised: int, held: int, expansion: int = 1) -> None:
+def check_room(path: Path, promised: int, there: int, expansion: int = 1) -> None:
     """Refuse a header that promises more than its file can hold, before any memory is asked for."""
-    if promised > held * expansion:
+    if promised > there * expansion:
         how = "" if expansion == 1 else " compressed"
         raise BadInput(
-            f"{path}: the header promises {promised:,} bytes of voxels, but there are only {held:,}{how} bytes of "
+            f"{path}: the header promises {promised:,} bytes of voxels, but there are only {there:,}{how} bytes of "
             "them; the file is cut short or its header is damaged: copy or download it again"
         )
 

@@ -14,16 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import (
-    DEFLATE,
-    Scan,
-    Voxels,
-    blaming,
-    check_room,
-    check_shape,
-    check_spacing,
-    opening,
-)
+from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry
 
 SUFFIXES = (".mhd", ".mha")

@@ -77,7 +77,7 @@ def write_affine(mask: Mask, affine: Affine, path: Path) -> None:
 
 def header(path: Path) -> Scan:
     """Read what the file says, from its first few hundred bytes."""
-    packed = _packed(path)
+    packed = opening(path).startswith(b"\x1f\x8b")  # gzip, whatever the name says
     with _unpacking(path), _stream(path, packed) as file:
         start = file.read(540)
     blob = _own_bytes(path, start)
@@ -95,11 +95,11 @@ def header(path: Path) -> Scan:
         raise BadInput(f"{path}: the voxels are {kind} ({dtype}); save each component as a scan of its own")
     if offset < len(blob):
         raise BadInput(f"{path}: the voxels begin at byte {offset}, inside the header; export the scan again")
-    promised, held = math.prod(sizes) * dtype.itemsize, path.stat().st_size
+    promised, there = math.prod(sizes) * dtype.itemsize, path.stat().st_size
     if packed:
-        check_room(path, offset + promised, held, DEFLATE)
+        check_room(path, offset + promised, there, DEFLATE)
     else:
-        check_room(path, promised, max(0, held - offset))
+        check_room(path, promised, max(0, there - offset))
     notes: tuple[str, ...] = ()
     if 0 in steps:
         notes = (f"{path}: the header gives a voxel spacing of 0, which means unknown; taken as 1 mm",)
@@ -138,8 +138,7 @@ def _load(
             voxels += piece
         file.read(1)  # at the end of a compressed stream this compares the checksum
     check_room(path, wanted, len(voxels))
-    array = np.frombuffer(voxels, dtype=dtype).reshape(shape)
-    array = array.astype(dtype.newbyteorder("="), copy=False)
+    array = np.frombuffer(voxels, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
     if dtype.itemsize > 8:
         array = array.astype(np.float64)
     if slope in (None, 1.0) and inter in (None, 0.0):
@@ -160,11 +159,6 @@ def _store(header: Any, mask: Mask, path: Path) -> None:
     content = header.binaryblock + bytes(4) + mask.tobytes()
     # A fixed time stamp: the same mask gives the same bytes.
     path.write_bytes(gzip.compress(content, 6, mtime=0) if path.name.lower().endswith(".gz") else content)
-
-
-def _packed(path: Path) -> bool:
-    """Whether the content is gzip, whatever the name says."""
-    return opening(path).startswith(b"\x1f\x8b")
 
 
 def _stream(path: Path, packed: bool) -> gzip.GzipFile | BufferedReader:

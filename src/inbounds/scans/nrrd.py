@@ -8,17 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import (
-    BZIP2,
-    DEFLATE,
-    Scan,
-    Voxels,
-    blaming,
-    check_room,
-    check_shape,
-    check_spacing,
-    opening,
-)
+from inbounds.scans.format import BZIP2, DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry, toolkit
 
 SUFFIXES = (".nrrd", ".nhdr")
@@ -39,8 +29,7 @@ def header(path: Path) -> Scan:
     spacing = check_spacing(path, geometry.spacing)
     check_geometry(path, geometry)
     check_room(data, math.prod(geometry.size) * width(path, reader), data.stat().st_size, expansion)
-    files = tuple(dict.fromkeys((path, data)))
-    return Scan(path, shape, spacing, geometry, files, (), partial(_load, path, shape))
+    return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), (), partial(_load, path, shape))
 
 
 def width(path: Path, reader: Any) -> int:

@@ -19,16 +19,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import (
-    DEFLATE,
-    Mask,
-    Scan,
-    Voxels,
-    blaming,
-    check_room,
-    library,
-    opening,
-)
+from inbounds.scans.format import DEFLATE, Mask, Scan, Voxels, blaming, check_room, library, opening
 
 SUFFIXES = (".png", ".tif", ".tiff")
 _GRAY = ("1", "L", "P", "RGB", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
@@ -77,8 +68,8 @@ def header(path: Path) -> Scan:
     """Look at the size and mode of every picture."""
     files, names = [path], tuple[str, ...]()
     if path.is_dir():
-        found = (file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and not file.name.startswith("."))
-        files = sorted(found, key=natural)
+        inside = (file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and not file.name.startswith("."))
+        files = sorted(inside, key=natural)
         names = tuple(file.name for file in files)
     if not files:
         raise BadInput(f"{path}: the folder holds no PNG or TIFF pictures; give the folder that holds the slices")

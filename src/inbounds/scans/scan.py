@@ -24,21 +24,7 @@ import numpy as np
 
 from inbounds.errors import BadInput
 from inbounds.scans import dicom, metaimage, nifti, nrrd, pictures
-from inbounds.scans.format import Geometry, Mask, Scan, Voxels
-
-__all__ = [
-    "SUFFIXES",
-    "BadInput",
-    "Geometry",
-    "Scan",
-    "header",
-    "is_scan",
-    "read",
-    "read_labels",
-    "same_geometry",
-    "stem",
-    "write_mask",
-]
+from inbounds.scans.format import Mask, Scan, Voxels
 
 _FORMATS = (nifti, metaimage, nrrd, pictures, dicom)
 _READERS: dict[str, Callable[[Path], Scan]] = {name: form.header for form in _FORMATS for name in form.SUFFIXES}
@@ -75,8 +61,7 @@ def header(path: Path) -> Scan:
                 f"{path}: the folder holds neither pictures nor DICOM files; give a scan, such as a .nii.gz file"
             )
         return reader(path)
-    suffix = _suffix(path)
-    if suffix:
+    if suffix := _suffix(path):
         return _READERS[suffix](path)
     if dicom.is_dicom(path):
         return dicom.header(path)
@@ -116,8 +101,7 @@ def read_labels(path: Path) -> Scan:
         BadInput: Naming the file, what is wrong with it and the remedy.
     """
     scan = header(path)
-    array = _whole(path, scan.load(True))
-    return replace(scan, voxels=array)
+    return replace(scan, voxels=_whole(path, scan.load(True)))
 
 
 def write_mask(mask: Mask, like: Scan, path: Path) -> None:
@@ -173,17 +157,17 @@ def same_geometry(first: Scan, second: Scan) -> list[str]:
             f"{first.path}; a mask must be drawn on the scan's own grid: export it again, or resample it with nearest "
             "neighbours"
         )
-    found = []
+    signs = []
     if not np.allclose(first.spacing, second.spacing, rtol=0.01, atol=0):
-        found.append(f"{second.path}: the spacing {second.spacing} mm differs from {first.spacing} mm of {first.path}")
+        signs.append(f"{second.path}: the spacing {second.spacing} mm differs from {first.spacing} mm of {first.path}")
     here, there = first.geometry.affine, second.geometry.affine
     if here is not None and there is not None:
         slices, rows, columns = first.shape
         corners = np.array([(c, r, s, 1) for c in (0, columns - 1) for r in (0, rows - 1) for s in (0, slices - 1)])
         apart = float(np.linalg.norm((corners @ (here - there).T)[:, :3], axis=1).max())
         if apart > 0.5 * min(first.spacing):
-            found.append(f"{second.path}: its corners lie up to {apart:.3g} mm away from those of {first.path}")
-    return found
+            signs.append(f"{second.path}: its corners lie up to {apart:.3g} mm away from those of {first.path}")
+    return signs
 
 
 def _suffix(path: Path) -> str:
@@ -195,11 +179,9 @@ def _folder(path: Path) -> Callable[[Path], Scan] | None:
     """Which reader a folder is for, if any: it holds DICOM files or pictures, not both."""
     files = [file for file in path.iterdir() if not file.name.startswith(".") and file.is_file()]
     suffixes = {_suffix(file) for file in files}
-    has_pictures = not suffixes.isdisjoint(pictures.SUFFIXES)
-    has_dicom = ".dcm" in suffixes or any(dicom.is_dicom(file) for file in files if not _suffix(file))
-    if has_dicom:
+    if ".dcm" in suffixes or any(dicom.is_dicom(file) for file in files if not _suffix(file)):
         return dicom.header
-    return pictures.header if has_pictures else None
+    return None if suffixes.isdisjoint(pictures.SUFFIXES) else pictures.header
 
 
 def _whole(path: Path, array: Voxels) -> Voxels:

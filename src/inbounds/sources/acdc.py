@@ -45,13 +45,12 @@ def sources(root: Path, *, reference: bool = True) -> list[Source]:
 
 
 def _source(file: Path, reference: bool) -> Source:
-    found = _FRAME.match(file.name)
-    assert found
-    patient, frame = found[1], found[2]
+    match = _FRAME.match(file.name)
+    assert match
+    patient, frame = match[1], match[2]
     stem = f"{patient}_frame{frame}"
     scribble = beside(file, f"{stem}_scribble")
     info = _info(file.with_name("Info.cfg"))
-    phase = {info.get("ED"): "ED", info.get("ES"): "ES"}.get(str(int(frame)), "")
     return from_files(
         (file,),
         beside(file, f"{stem}_gt"),
@@ -60,7 +59,7 @@ def _source(file: Path, reference: bool) -> Source:
         classes=len(CLASSES),
         weak={"scribble": (scribble, UNLABELLED_SCRIBBLE)} if scribble else None,
         split=reference_split(patient) if reference else "",
-        phase=phase,
+        phase={info.get("ED"): "ED", info.get("ES"): "ES"}.get(str(int(frame)), ""),
         group=info.get("Group", ""),
     )
 

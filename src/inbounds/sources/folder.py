@@ -73,7 +73,7 @@ def sources(
     """The scans of a folder, and the names of their classes.
 
     Args:
-        layout: What was found in the folder.
+        layout: What the folder holds.
         root: The folder, for messages.
         classes: Names for the label values 0, 1, 2, ...; taken from `dataset.json` or made up if not given.
         unlabelled: The label value that means nobody has said.
@@ -84,8 +84,7 @@ def sources(
         raise BadInput(
             f"{root}: no scans found; known are .nii.gz, .mhd, .mha, .nrrd, DICOM and pictures, in images/ or not"
         )
-    orphans = sorted(set(layout.labels) - set(layout.images))
-    if orphans:
+    if orphans := sorted(set(layout.labels) - set(layout.images)):
         near = ", ".join(sorted(layout.images)[:3])
         raise BadInput(
             f"{layout.labels[orphans[0]]}: labels without their scan; scans are called {near} ...: the names must agree"
@@ -100,32 +99,25 @@ def sources(
             f"{root}: the classes {', '.join(names)!r} cannot be used; name the background first, then at least one "
             "class, each differently"
         )
-    found = []
+    scans = []
     for name, files in layout.images.items():
         labels = layout.labels.get(name)
         given = {"given": (labels, ignore)} if labels is not None and ignore is not None else None
-        if labels is not None and ignore is not None and _contains(labels, ignore):
+        if labels is not None and ignore is not None and (read_labels(labels).array == ignore).any():
             labels = None  # weak labels are no truth
-        found.append(
+        scans.append(
             from_files(
-                files,
-                labels,
-                name=name,
-                patient=_patient(name, patient),
-                classes=len(names),
-                values=values,
-                weak=given,
+                files, labels, name=name, patient=_patient(name, patient), classes=len(names), values=values, weak=given
             )
         )
-    return found, names
+    return scans, names
 
 
 def channels(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
     """Scans called `NAME_0000`, `NAME_0001`, ... by case, in the order of their channels; other names are left out."""
     cases: dict[str, dict[int, Path]] = {}
     for name, file in images.items():
-        match = _CHANNEL.match(name)
-        if match:
+        if match := _CHANNEL.match(name):
             cases.setdefault(match[1], {})[int(match[2])] = file
     for name, files in cases.items():
         if sorted(files) != list(range(len(files))):
@@ -194,7 +186,7 @@ def _class_names(file: Path, described: dict[str, Any]) -> tuple[dict[int, str],
 
 
 def _seen(layout: Layout, ignore: int | None) -> tuple[str, ...]:
-    """Names for classes nobody named: as many as the largest value found in the labels."""
+    """Names for classes nobody named: as many as the largest value in the labels."""
     highest = 1
     for file in layout.labels.values():
         values = [int(value) for value in np.unique(read_labels(file).array) if int(value) != ignore]
@@ -202,7 +194,3 @@ def _seen(layout: Layout, ignore: int | None) -> tuple[str, ...]:
         if highest > 250:
             raise BadInput(f"{file}: a label value of {highest}; name the classes, or say which value means unlabelled")
     return ("background", *(f"class{value}" for value in range(1, highest + 1)))
-
-
-def _contains(file: Path, value: int) -> bool:
-    return bool((read_labels(file).array == value).any())

@@ -36,10 +36,10 @@ def sources(root: Path, *, reference: bool = True) -> list[Source]:
     ]
     if orphans:
         raise BadInput(f"{orphans[0]}: a mask without its scan; download the archives again")
-    found = []
+    cases = []
     for case, file in scans.items():
         mask = file.with_name(f"{case}_segmentation{file.suffix}")
-        found.append(
+        cases.append(
             from_files(
                 (file,),
                 mask if mask.exists() else None,
@@ -49,4 +49,4 @@ def sources(root: Path, *, reference: bool = True) -> list[Source]:
                 split=reference_split(case) if reference else "",
             )
         )
-    return found
+    return cases

@@ -12,7 +12,8 @@ from jaxtyping import Shaped, UInt8
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.errors import BadInput
-from inbounds.scans.scan import Scan, header, read, read_labels, same_geometry, stem
+from inbounds.scans.format import Scan
+from inbounds.scans.scan import header, read, read_labels, same_geometry, stem
 
 BRIGHTEST = 1e30
 """Far beyond any scanner, and far enough from the end of the numbers to reckon with."""
@@ -99,15 +100,15 @@ def from_files(
 
 def by_name(files: Iterable[Path]) -> dict[str, Path]:
     """Scans by their names; two of the same name are refused, wherever they lie."""
-    found: dict[str, Path] = {}
+    scans: dict[str, Path] = {}
     for file in files:
         name = stem(file)
-        if name in found:
+        if name in scans:
             raise BadInput(
-                f"{file}: the scan {found[name]} has the same name: is a patient there twice? Remove or rename one"
+                f"{file}: the scan {scans[name]} has the same name: is a patient there twice? Remove or rename one"
             )
-        found[name] = file
-    return found
+        scans[name] = file
+    return scans
 
 
 def beside(scan: Path, name: str) -> Path | None:
@@ -143,14 +144,13 @@ def _image(file: Path) -> Scan:
 
 def _classes(file: Path, array: np.ndarray, values: Mapping[int, int]) -> UInt8[np.ndarray, "slices rows columns"]:
     """Label values as classes; a value that stands for none is refused."""
-    found = np.unique(array)
-    unknown = [int(value) for value in found if int(value) not in values]
-    if unknown:
+    present = np.unique(array)
+    if unknown := [int(value) for value in present if int(value) not in values]:
         at = tuple(int(i) for i in np.argwhere(array == unknown[0])[0])
         raise BadInput(
             f"{file}: label value {unknown[0]} at (slice, row, column) {at} stands for no class; known are "
             f"{', '.join(str(value) for value in values)}. Name the classes, or say which value means unlabelled"
         )
-    classes = np.array([values[int(value)] for value in found], dtype=np.uint8)
-    mapped: np.ndarray = classes[np.searchsorted(found, array)]
+    classes = np.array([values[int(value)] for value in present], dtype=np.uint8)
+    mapped: np.ndarray = classes[np.searchsorted(present, array)]
     return mapped

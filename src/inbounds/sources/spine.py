@@ -33,9 +33,9 @@ def sources(root: Path, *, reference: bool = True) -> list[Source]:
     for mask in sorted(root.rglob("Img_*_Labels.nii*")):
         if mask.name[: mask.name.index("_Labels")] not in files:
             raise BadInput(f"{mask}: a mask without its scan; download the archive again")
-    found = []
+    scans = []
     for stem, file in files.items():
-        found.append(
+        scans.append(
             from_files(
                 (file,),
                 beside(file, f"{stem}_Labels"),
@@ -47,6 +47,6 @@ def sources(root: Path, *, reference: bool = True) -> list[Source]:
             )
         )
     if reference:
-        held = {source.name for source in found[-5:]} if len(found) > 5 else set()
-        found = [replace(s, split="validation" if s.name in held else "train") for s in found]
-    return found
+        last = {source.name for source in scans[-5:]} if len(scans) > 5 else set()
+        scans = [replace(s, split="validation" if s.name in last else "train") for s in scans]
+    return scans

@@ -64,7 +64,7 @@ def simulate(
             f"{store.path}: weak labels are simulated from the truth, and this store has none; import --points"
         )
     draw = partial(strategies[strategy], **(settings or {}))
-    facts: list[Fact] = []
+    facts: list[Fact] = []  # grow while the label maps are made
 
     def pieces() -> Iterator[np.ndarray]:
         for record in track(store.records):
@@ -80,11 +80,13 @@ def simulate(
                     label[number] = np.where(
                         label[number] == UNLABELLED, background_seeds(mask, classes, rng), label[number]
                     )
-            told = measure(
+            measured = measure(
                 store, record, truth, classes, np.random.default_rng([seed, _key(record.name)]), noise or Noise()
             )
             facts.extend(
-                _boxed(told, truth, record, box_share, draw.keywords.get("margin", 0)) if strategy == "box" else told
+                _boxed(measured, truth, record, box_share, draw.keywords.get("margin", 0))
+                if strategy == "box"
+                else measured
             )
             yield label
 
@@ -99,7 +101,7 @@ def simulate(
     if strategy == "box":
         low, high = box_share
         about |= {"box_share": list(box_share), "size_relative": (high - low) / (high + low)}
-    _write(store, name, about, pieces(), facts)
+    write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes))
 
 
 def _key(name: str) -> int:
@@ -107,17 +109,8 @@ def _key(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
-def _write(store: Store, name: str, about: dict[str, Any], pieces: Iterable[np.ndarray], facts: list[Fact]) -> None:
-    """Label maps first: facts grow while they are made."""
-    write_annotation(store, name, about, pieces, lambda: Facts(tuple(facts), store.classes))
-
-
 def _boxed(
-    facts: Iterable[Fact],
-    truth: np.ndarray,
-    record: Record,
-    share: tuple[float, float],
-    margin: int,
+    facts: Iterable[Fact], truth: np.ndarray, record: Record, share: tuple[float, float], margin: int
 ) -> Iterator[Fact]:
     """What a box tells: presence, the middle of the likely sizes, and the centre of the box; nothing of whole scans."""
     middle = sum(share) / 2
@@ -156,7 +149,7 @@ def import_points(
     """
     clicks = _clicks(store, file)
     clicked = {(case, klass) for case, _, _, _, klass in clicks}
-    facts: list[Fact] = []
+    facts: list[Fact] = []  # grow while the label maps are made
 
     def pieces() -> Iterator[np.ndarray]:
         for record in track(store.records):
@@ -175,14 +168,13 @@ def import_points(
             yield label
 
     about = {"strategy": "points", "classes": list(store.classes), "simulated": False, "settings": {"radius": radius}}
-    _write(store, name, about, pieces(), facts)
+    write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes))
     return len(clicks)
 
 
 def _stamp(label: np.ndarray, centre: tuple[float, float], radius: float, klass: int) -> None:
     rows, columns = np.ogrid[: label.shape[0], : label.shape[1]]
-    near = (rows - round(centre[0])) ** 2 + (columns - round(centre[1])) ** 2 < (radius + 0.5) ** 2
-    label[near] = klass
+    label[(rows - round(centre[0])) ** 2 + (columns - round(centre[1])) ** 2 < (radius + 0.5) ** 2] = klass
 
 
 def _clicks(store: Store, file: Path) -> list[tuple[str, int, float, float, int]]:
@@ -193,10 +185,9 @@ def _clicks(store: Store, file: Path) -> list[tuple[str, int, float, float, int]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{file}: cannot be read ({error}); give a CSV file in UTF-8") from None
     wanted = ("case", "slice", "row", "column", "class")
-    missing = [name for name in wanted if not lines or name not in lines[0][1]]
-    if missing:
+    if missing := [name for name in wanted if not lines or name not in lines[0][1]]:
         raise BadInput(f"{file}: no column {missing[0]!r} or no line; the first line must be: {','.join(wanted)}")
-    found = []
+    clicks = []
     for number, line in lines:
         where = f"{file}, line {number}"
         case = store.cases.get(line["case"] or "")
@@ -222,5 +213,5 @@ def _clicks(store: Store, file: Path) -> list[tuple[str, int, float, float, int]
             klass = store.class_index(line["class"] or "")
         except BadInput as error:
             raise BadInput(f"{where}: {error}") from None
-        found.append((case.name, index, row, column, klass))
-    return found
+        clicks.append((case.name, index, row, column, klass))
+    return clicks

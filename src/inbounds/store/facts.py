@@ -13,26 +13,14 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from io import StringIO
 from pathlib import Path
 
 from inbounds.errors import BadInput, nearest
 from inbounds.store.record import Record
-from inbounds.writing import file_aside
+from inbounds.writing import write_table
 
-COLUMNS = (
-    "case",
-    "slice",
-    "class",
-    "present",
-    "size_px",
-    "size_mm2",
-    "volume_ml",
-    "centroid_row",
-    "centroid_col",
-    "mean_intensity",
-)
 _YES_NO = {"1": True, "yes": True, "true": True, "y": True, "0": False, "no": False, "false": False, "n": False}
 
 
@@ -63,13 +51,16 @@ class Fact:
         return None
 
     def is_present(self, spacing: tuple[float, float, float]) -> bool | None:
-        """Whether the region is there: as told, or because a size or a centre was given."""
+        """Whether the region is there: as written, or because a size or a centre was given."""
         if self.present is not None:
             return self.present
         size = self.size(spacing)
         if size is not None:
             return size > 0
         return True if self.centroid_row is not None or self.mean_intensity is not None else None
+
+
+COLUMNS = ("case", "slice", "class", *(field.name for field in fields(Fact)[3:]))
 
 
 @dataclass(frozen=True)
@@ -108,12 +99,7 @@ class Facts:
 
     @classmethod
     def _parse(
-        cls,
-        path: Path,
-        lines: Iterator[list[str]],
-        comma: bool,
-        classes: tuple[str, ...],
-        cases: Mapping[str, Record],
+        cls, path: Path, lines: Iterator[list[str]], comma: bool, classes: tuple[str, ...], cases: Mapping[str, Record]
     ) -> Facts:
         header = [cell.strip().lower() for cell in next(lines, [])]
         for name in header:
@@ -142,16 +128,8 @@ class Facts:
 
     def write(self, path: Path) -> None:
         """Write the table; aside first, then renamed."""
-        with file_aside(path) as part, part.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            for fact in self.rows:
-                names = (fact.case, _cell(fact.slice), self.classes[fact.klass])
-                writer.writerow([*names, *map(_cell, _values(fact))])
-
-
-def _values(fact: Fact) -> list[bool | float | None]:
-    return [getattr(fact, field.name) for field in fields(fact)[3:]]
+        rows = ((f.case, _cell(f.slice), self.classes[f.klass], *map(_cell, astuple(f)[3:])) for f in self.rows)
+        write_table(path, COLUMNS, rows)
 
 
 def _cell(value: bool | float | None) -> str:

@@ -118,13 +118,10 @@ class GridWindow:
         window = self._cut(slices.astype(np.float32, copy=False), 0)
         if (self.height, self.width) == self.shape:
             return window
-        return (
-            torch.nn.functional.interpolate(
-                torch.from_numpy(window)[:, None], size=self.shape, mode="bilinear", align_corners=False, antialias=True
-            )
-            .squeeze(1)
-            .numpy()
+        resized = torch.nn.functional.interpolate(
+            torch.from_numpy(window)[:, None], size=self.shape, mode="bilinear", align_corners=False, antialias=True
         )
+        return resized.squeeze(1).numpy()
 
     def label(self, slices: UInt8[np.ndarray, "n rows columns"], outside: int) -> UInt8[np.ndarray, "n H W"]:
         """Label maps on the grid: each grid pixel takes the class of the original pixel its centre lies in."""
@@ -151,25 +148,16 @@ class GridWindow:
 
     def point(self, row: float, column: float) -> tuple[float, float]:
         """A position in original pixels, on the grid."""
-        return (
-            (row + 0.5 - self.top) * self.scale[0] - 0.5,
-            (column + 0.5 - self.left) * self.scale[1] - 0.5,
-        )
+        return ((row + 0.5 - self.top) * self.scale[0] - 0.5, (column + 0.5 - self.left) * self.scale[1] - 0.5)
 
     def point_back(self, row: float, column: float) -> tuple[float, float]:
         """A position on the grid, in original pixels."""
-        return (
-            (row + 0.5) / self.scale[0] - 0.5 + self.top,
-            (column + 0.5) / self.scale[1] - 0.5 + self.left,
-        )
+        return ((row + 0.5) / self.scale[0] - 0.5 + self.top, (column + 0.5) / self.scale[1] - 0.5 + self.left)
 
     def _overlap(self) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
         """The part of the original inside the window, in original and in window pixels."""
         inner, outer = [], []
-        for start, length, have in (
-            (self.top, self.height, self.original[0]),
-            (self.left, self.width, self.original[1]),
-        ):
+        for start, length, have in zip((self.top, self.left), (self.height, self.width), self.original, strict=True):
             first, last = max(start, 0), min(start + length, have)
             inner.append(slice(first, max(first, last)))
             outer.append(slice(first - start, max(first, last) - start))

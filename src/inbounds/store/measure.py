@@ -51,15 +51,15 @@ def measure(
             centre = np.argwhere(mask).mean(axis=0) + rng.normal(0, noise.position, size=2)
             row, col = np.clip(record.fit.point_back(*centre), -0.5, edge).tolist()
             mean = float(image[mask].mean())
-            told = min(pixels * noise.factor(rng), most)
+            size = min(pixels * noise.factor(rng), most)
             rows.append(
                 Fact(
                     record.name,
                     number,
                     klass,
                     present=True,
-                    size_px=told,
-                    size_mm2=told * height * width,
+                    size_px=size,
+                    size_mm2=size * height * width,
                     centroid_row=row,
                     centroid_col=col,
                     mean_intensity=black + mean * (white - black),
@@ -67,15 +67,15 @@ def measure(
             )
             voxels += pixels
             bright += pixels * mean
-        told = min(voxels * noise.factor(rng), most * record.slices)
+        size = min(voxels * noise.factor(rng), most * record.slices)
         rows.append(
             Fact(
                 record.name,
                 None,
                 klass,
                 present=voxels > 0,
-                size_px=told,
-                volume_ml=told * depth * height * width / 1000,
+                size_px=size,
+                volume_ml=size * depth * height * width / 1000,
                 mean_intensity=black + bright / voxels * (white - black) if voxels else None,
             )
         )

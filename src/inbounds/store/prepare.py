@@ -95,12 +95,12 @@ def split_by_patient(sources: Sequence[Source], *, validation: float, test: floa
     order = np.random.default_rng(seed).permutation(len(patients))
     # Whoever asks for a share of several patients gets at least one.
     least = 1 if len(patients) > 1 else 0
-    held = [max(least, round(share * len(patients))) if share else 0 for share in (validation, test)]
-    if sum(held) >= len(patients) and patients:
+    counts = [max(least, round(share * len(patients))) if share else 0 for share in (validation, test)]
+    if sum(counts) >= len(patients) and patients:
         raise BadInput(
-            f"{len(patients)} patients cannot be split into {held[0]} and {held[1]} with any left to train on"
+            f"{len(patients)} patients cannot be split into {counts[0]} and {counts[1]} with any left to train on"
         )
-    names = ["validation"] * held[0] + ["test"] * held[1]
+    names = ["validation"] * counts[0] + ["test"] * counts[1]
     names += ["train"] * (len(patients) - len(names))
     drawn = {patients[patient]: name for patient, name in zip(order, names, strict=True)}
     return [source if source.split else replace(source, split=drawn[source.patient]) for source in sources]
@@ -113,8 +113,8 @@ def hold_out(sources: Sequence[Source], test: float, seed: int = 0) -> list[Sour
     count = round(test * len(patients))
     if count >= len(training) > 0:
         raise BadInput(f"{count} patients to test on leave none of {len(training)} to train on")
-    held = set(np.random.default_rng(seed).permutation(training)[:count].tolist())
-    return [replace(source, split="test") if source.patient in held else source for source in sources]
+    chosen = set(np.random.default_rng(seed).permutation(training)[:count].tolist())
+    return [replace(source, split="test") if source.patient in chosen else source for source in sources]
 
 
 def normalise(
@@ -175,8 +175,7 @@ def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = it
                 fit = placed((rows, columns), plan.shape, loaded.spacing, plan.fit, plan.pixel)
                 if append_image is None:
                     channels = len(loaded.image)
-                    shape = (channels, *plan.shape)
-                    images = array_file(folder / "images.npy", np.dtype(plan.dtype), shape)
+                    images = array_file(folder / "images.npy", np.dtype(plan.dtype), (channels, *plan.shape))
                     append_image = open_files.enter_context(images)
                 if len(loaded.image) != channels:
                     raise BadInput(
@@ -230,9 +229,7 @@ def _unlike(records: Sequence[Record]) -> list[str]:
 def _check(sources: Sequence[Source]) -> None:
     if not sources:
         raise BadInput("no scans were found; check the folder")
-    names = Counter(source.name for source in sources)
-    twice = [name for name, count in names.items() if count > 1]
-    if twice:
+    if twice := [name for name, count in Counter(source.name for source in sources).items() if count > 1]:
         raise BadInput(f"two scans are called {twice[0]!r}; names must differ: is a patient there twice?")
 
 

@@ -100,8 +100,8 @@ class Store:
     @property
     def annotations(self) -> list[str]:
         """The names of its annotations."""
-        found = [entry.parent.name for entry in self.path.glob("annotations/[!.]*/annotation.json")]
-        return sorted([*found, *([FULL] if self.has_truth else [])])
+        made = [entry.parent.name for entry in self.path.glob("annotations/[!.]*/annotation.json")]
+        return sorted([*made, *([FULL] if self.has_truth else [])])
 
     @property
     def fact_names(self) -> list[str]:
@@ -151,8 +151,7 @@ class Store:
         if name in self.fact_names:
             raise BadInput(f"{self.path}: there are facts called {name!r} already; remove them or choose another name")
         facts = Facts.read(file, self.classes, self.cases)
-        target = self.path / "facts" / f"{name}.csv"
-        facts.write(target)
+        facts.write(self.path / "facts" / f"{name}.csv")
         return facts
 
     def empty_facts(self) -> Facts:
@@ -222,11 +221,7 @@ def describe(
 
 
 def write_annotation(
-    store: Store,
-    name: str,
-    about: Mapping[str, Any],
-    pieces: Iterable[np.ndarray],
-    facts: Callable[[], Facts],
+    store: Store, name: str, about: Mapping[str, Any], pieces: Iterable[np.ndarray], facts: Callable[[], Facts]
 ) -> None:
     """Add an annotation to a store: label maps, how they were made, and the facts, asked for after the labels."""
     valid_name(name)

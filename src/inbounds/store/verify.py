@@ -17,10 +17,10 @@ Track = Callable[[Sequence[str]], Iterable[str]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a verification found.
+    """What a verification says.
 
     Attributes:
-        checks: What was looked at and found good, in words.
+        checks: What was looked at and is good, in words.
         problems: What is wrong, with the remedy. Empty for a good store.
         disagreements: For each annotation made by people or by boxes, how many labelled pixels differ from the truth.
     """
@@ -53,11 +53,11 @@ def verify(store: Store, track: Track = iter) -> Verdict:
 
 
 def _arrays(store: Store, checks: list[str], problems: list[str]) -> None:
-    for name, told in store.checksums.items():
+    for name, written in store.checksums.items():
         file = store.path / name
         if not file.is_file():
             problems.append(f"{file}: missing; prepare the store again")
-        elif checksum(file) != told:
+        elif checksum(file) != written:
             problems.append(f"{file}: its checksum differs from dataset.json: it was changed; prepare the store again")
         else:
             checks.append(f"{name}: checksum")
@@ -65,8 +65,7 @@ def _arrays(store: Store, checks: list[str], problems: list[str]) -> None:
     if firsts != [sum(r.slices for r in store.records[:n]) for n in range(len(firsts))]:
         problems.append(f"{store.path / 'dataset.json'}: the scans' slices do not follow each other; prepare again")
     patients = {record.patient: record.split for record in store.records}
-    mixed = [record.name for record in store.records if patients[record.patient] != record.split]
-    if mixed:
+    if mixed := [record.name for record in store.records if patients[record.patient] != record.split]:
         problems.append(f"{store.path / 'dataset.json'}: {mixed[0]} is in another split than its patient's other scans")
     if any(record.split not in SPLITS for record in store.records):
         problems.append(f"{store.path / 'dataset.json'}: a split is none of {', '.join(SPLITS)}")
@@ -171,18 +170,15 @@ def _sizes(store: Store) -> dict[str, dict[str, float]]:
         truth = store.truth[record.first : record.range.stop]
         for klass in range(len(store.classes)):
             areas[record.first : record.range.stop, klass] = (truth == klass).sum(axis=(1, 2))
-    found = {}
+    sizes = {}
     for klass, name in enumerate(store.classes[1:], start=1):
         shown = areas[areas[:, klass] > 0, klass]
         if len(shown):
-            ends = np.percentile(shown, (5, 50, 95, 99))
-            found[name] = {
+            percentiles = np.percentile(shown, (5, 50, 95, 99)).tolist()
+            sizes[name] = {
                 "slices": len(shown),
                 "smallest": int(shown.min()),
-                "p5": float(ends[0]),
-                "median": float(ends[1]),
-                "p95": float(ends[2]),
-                "p99": float(ends[3]),
+                **dict(zip(("p5", "median", "p95", "p99"), percentiles, strict=True)),
                 "largest": int(shown.max()),
             }
-    return found
+    return sizes

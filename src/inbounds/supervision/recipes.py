@@ -116,11 +116,7 @@ def proposals_common(
 
 
 def proposals_individual(
-    *,
-    relative: float = 0.1,
-    project: Projection = ASCENT,
-    harden: bool = True,
-    classes: Sequence[int] | None = None,
+    *, relative: float = 0.1, project: Projection = ASCENT, harden: bool = True, classes: Sequence[int] | None = None
 ) -> Supervision:
     """Lagrangian proposals from labelled pixels, tags, and each image's own size within 10 %."""
     return _proposed(Individual(relative=relative), project, harden, classes)

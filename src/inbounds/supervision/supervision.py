@@ -38,7 +38,7 @@ class Supervision:
         label_loss: A function of log-probabilities `(B, K, *space)` and labels `(B, *space)`, and, where images do not
             count alike, of `label_weight=`, what each of them counts.
         constraints: What else should hold, each with its own weight. One of weight 0 is no part of the loss, but
-            whoever asks which constraints hold is told of it.
+            whoever asks which constraints hold hears of it.
         proposals: Completes the labels before the label loss sees them: a function of log-probabilities and annotation,
             such as `Proposals`.
 
@@ -57,8 +57,7 @@ class Supervision:
             raise ValueError(f"constraints must be a list of Constraint, not {self.constraints!r}")
         object.__setattr__(self, "constraints", tuple(self.constraints))
         names = ["labels", *(constraint.name for constraint in self.constraints)]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
+        if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two loss terms are called {twice[0]!r}: give one of the constraints another `name`")
 
     @property

@@ -38,8 +38,8 @@ class Data:
         key = (run.store, run.annotation, *chosen.values())
         if key not in self.kept:
             self.kept[key] = load(run.opened_store(), run.annotation, **chosen)
-        found: Samples = self.kept[key]
-        return found
+        samples: Samples = self.kept[key]
+        return samples
 
     def on_device(self, run: Run, device: torch.device) -> bool:
         """Whether the run's slices lie on the device: as its settings say, else where they fit."""
@@ -51,20 +51,20 @@ class Data:
             store = run.opened_store()
             labels_and_truth = 2 * store.slices * math.prod(store.shape)
             self.kept[key] = store.images.nbytes + labels_and_truth <= _memory(device) / 2
-        found: bool = self.kept[key]
-        return found
+        fits: bool = self.kept[key]
+        return fits
 
     def truth(self, run: Run, device: torch.device) -> Tensor:
         """The full masks of the validation split."""
         key = (run.store, run.classes, device)
         if key not in self.kept:
             self.kept[key] = truth_of(run.opened_store(), classes=run.classes, device=device)
-        found: Tensor = self.kept[key]
-        return found
+        truth: Tensor = self.kept[key]
+        return truth
 
 
 def _memory(device: torch.device) -> float:
-    """Bytes: what is free on a GPU, all of a computer's; without bound where it cannot be told."""
+    """Bytes: what is free on a GPU, all of a computer's; without bound where that is unknown."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     try:

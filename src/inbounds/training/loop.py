@@ -57,7 +57,7 @@ class Progress:
         steps: Of this epoch.
         lr: The learning rate.
         terms: Mean of each loss term over this epoch so far.
-        validation: What the last validation found, by metric (of all classes together).
+        validation: What the last validation gave, by metric (of all classes together).
         seconds_left: An estimate for the whole run; infinite before the first step.
     """
 
@@ -254,15 +254,14 @@ class Trainer:
         if latest is not None and not resume:
             raise BadInput(f"{self.run.path}: this run has begun already; add --resume to go on with it")
         if latest is not None:
-            raw = self.network if training.ema else None
-            self.state = checkpoint.load(latest, self.judged, self.optimiser, raw)
+            self.state = checkpoint.load(latest, self.judged, self.optimiser, self.network if training.ema else None)
             self._restore_generators()
         self._set_lr()
         self.stream.ready()
         if self.state.epoch < training.epochs:
             # The first step may take a minute, to be compiled.
-            number, lr = self.state.epoch + 1, self.state.lr
-            self.show(Progress(number, training.epochs, 0, self._steps(), lr, {}, {}, math.inf))
+            epoch, lr = self.state.epoch + 1, self.state.lr
+            self.show(Progress(epoch, training.epochs, 0, self._steps(), lr, {}, {}, math.inf))
             yield False
         log = Log(self.run.path, self.state.epoch)
         begun, before = time.monotonic(), self.state.epoch

@@ -6,7 +6,8 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -61,9 +62,7 @@ def _on_gpu(run: Run) -> bool:
 def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
     data = Data()
     failures: dict[Path, str] = {}
-    going: dict[Path, Iterator[bool]] = {}
-    for run in runs:
-        going[run.path] = Trainer(run, _told(show, run.path), data).steps(resume=resume)
+    going = {run.path: Trainer(run, partial(show, run.path), data).steps(resume=resume) for run in runs}
     while going:
         all_wait = True
         for path, steps in list(going.items()):
@@ -77,10 +76,6 @@ def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
         if all_wait:
             time.sleep(PAUSE)
     return failures
-
-
-def _told(show: Show, path: Path) -> Callable[[Progress], None]:
-    return lambda progress: show(path, progress)
 
 
 def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
@@ -102,17 +97,17 @@ def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
                 assert isinstance(connection, Connection)
                 run, process = going[connection]
                 try:
-                    told: Progress | str = connection.recv()
+                    message: Progress | str = connection.recv()
                 except EOFError:
                     process.join()
                     if process.exitcode and run.path not in failures:
                         failures[run.path] = f"{run.path}: its process ended with exit code {process.exitcode}"
                     del going[connection]
                     continue
-                if isinstance(told, str):
-                    failures[run.path] = told
+                if isinstance(message, str):
+                    failures[run.path] = message
                 else:
-                    show(run.path, told)
+                    show(run.path, message)
     finally:
         for _, process in going.values():
             process.terminate()
@@ -127,10 +122,10 @@ def _busy(going: dict[Connection, tuple[Run, BaseProcess]]) -> int:
     return sum(_threads(run) for run, _ in going.values())
 
 
-def _alone(path: Path, resume: bool, told: Connection) -> None:
+def _alone(path: Path, resume: bool, pipe: Connection) -> None:
     """One run in a process of its own; what it tells goes through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one hears Ctrl-C and ends it
     try:
-        Trainer(Run.open(path), told.send).fit(resume=resume)
+        Trainer(Run.open(path), pipe.send).fit(resume=resume)
     except (NotFinite, BadInput) as error:
-        told.send(str(error))
+        pipe.send(str(error))

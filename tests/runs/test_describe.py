@@ -1,4 +1,4 @@
-"""What a run knew, as reports and results say it."""
+"""What a run knows, as reports and results say it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from inbounds.reports.provenance import known
-from inbounds.runs.supervise import supervision_of
 from inbounds.store.store import Store
-from training_runs import hearts_store, start
+from training_runs import start
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return hearts_store(tmp_path_factory.mktemp("data") / "hearts")
+def store(hearts: Store) -> Store:
+    return hearts
 
 
 @pytest.mark.parametrize(
@@ -36,11 +34,10 @@ def test_each_constraint_is_a_phrase(
     tmp_path: Path, store: Store, recipe: str, changes: list[str], expected: tuple[str, ...]
 ) -> None:
     run = start(tmp_path / "run", store, recipe, *changes)
-    constraints = supervision_of(run.settings, store, run.classes, run.facts).constraints
-    assert known(run, constraints) == ("disc labels", *expected)
+    assert run.about["known"] == ["disc labels", *expected]
 
 
 @pytest.mark.parametrize(("weak", "expected"), [("1", ""), ("0.1", " (counting 0.1)")])
 def test_hybrid_labels_are_a_phrase(tmp_path: Path, store: Store, weak: str, expected: str) -> None:
     run = start(tmp_path / "run", store, "tags", "hybrid.full_scans=1", f"hybrid.weak_label_weight={weak}")
-    assert known(run, []) == (f"1 scan in full, disc labels in the others{expected}",)
+    assert run.about["known"][0] == f"1 scan in full, disc labels in the others{expected}"

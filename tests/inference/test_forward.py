@@ -1,0 +1,17 @@
+"""The forward pass: the same numbers whatever the size of a chunk, and no gradient."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from inbounds.inference.forward import CHUNK, probabilities
+
+
+def test_probabilities_do_not_depend_on_chunks() -> None:
+    network, image = nn.Conv2d(1, 3, 3, padding=1), torch.rand(CHUNK + 5, 1, 6, 7)
+    probs = probabilities(network, image)
+    assert probs.shape == (CHUNK + 5, 3, 6, 7)
+    assert not probs.requires_grad
+    torch.testing.assert_close(probs.sum(dim=1), torch.ones(CHUNK + 5, 6, 7))
+    torch.testing.assert_close(probs, torch.cat([network(one[None]).softmax(dim=1) for one in image]))
