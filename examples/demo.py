@@ -47,25 +47,25 @@ def main(words: Sequence[str] | None = None) -> None:
         command("prepare", "phantom", store, "--patients", chosen.patients, "--side", 64)
     if not (store / "annotations" / "disc").exists():
         command("annotate", store, "--strategy", "disc", "--classes", "LV", "--name", "disc")
-    told = ["--store", store, "--annotation", "disc", "--classes", "LV", "--config", config]
-    told += ["--set", f"training.epochs={chosen.epochs}"] if chosen.epochs else []
-    told += ["--seeds", seed, "--run", out / "runs", "--resume"]
-    command("train", "full,partial", *told)
-    command("train", "tags,common,individual", *told, "--set", f"weight={WEIGHT}")
+    options = ["--store", store, "--annotation", "disc", "--classes", "LV", "--config", config]
+    options += ["--set", f"training.epochs={chosen.epochs}"] if chosen.epochs else []
+    options += ["--seeds", seed, "--run", out / "runs", "--resume"]
+    command("train", "full,partial", *options)
+    command("train", "tags,common,individual", *options, "--set", f"weight={WEIGHT}")
     runs = [out / "runs" / recipe / f"seed-{seed}" for recipe in RECIPES]
     command("report", *runs, "--out", out)
     compare(runs, out)
     print(f"{(time.monotonic() - begun) / 60:.1f} minutes. More in {out / 'index.html'}, a page for the browser.")
 
 
-def start_over_if_changed(out: Path, told: dict[str, Any]) -> None:
-    """Remove what an earlier demo left that was told something else."""
+def start_over_if_changed(out: Path, choices: dict[str, Any]) -> None:
+    """Remove what an earlier demo left that was called with other choices."""
     file = out / "demo.json"
-    if file.exists() and json.loads(file.read_text(encoding="utf-8")) != told:
+    if file.exists() and json.loads(file.read_text(encoding="utf-8")) != choices:
         for folder in ("hearts", "runs"):
             shutil.rmtree(out / folder, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(told), encoding="utf-8")
+    file.write_text(json.dumps(choices), encoding="utf-8")
 
 
 def command(*words: Any) -> None:
@@ -93,8 +93,8 @@ def compare(paths: Sequence[Path], out: Path) -> None:
     rows, table = [], Table(*COLUMNS, "what was known")
     for recipe, result in zip(RECIPES, results, strict=True):
         score = result.summaries[result.model]["dsc_volume"]["LV"]["mean"]
-        held = satisfied_share(result, "validation")
-        row = (recipe, f"{score:.3f}", "" if held is None else f"{held:.0%}", f"{100 * result.labelled:.3g}%")
+        share = satisfied_share(result, "validation")
+        row = (recipe, f"{score:.3f}", "" if share is None else f"{share:.0%}", f"{100 * result.labelled:.3g}%")
         table.add_row(*row, ", ".join(result.known))
         rows.append(row)
     print()

@@ -24,36 +24,46 @@ class Network(Model):
     """Which network; `settings` go to its builder."""
 
     name: str = "enet"
+    """`enet`, `unet`, `residual_unet`, or any of MONAI's as `monai:UNet`."""
     settings: dict[str, Any] = {}
+    """What its builder takes, such as `{width = 32}`."""
     edge_filter: float = Field(default=0.0, ge=0)
     """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.1."""
     dilate: int = Field(default=0, ge=0)
     """A pixel has the best score within so many pixels: the network finds the cores that seeds come from."""
     initial_share: float = Field(default=0.0, ge=0, lt=1)
     """The probability of each class before training, such as 0.02; as the network has it, if 0."""
-    extra_background: int = Field(default=0, ge=0)
-    """More outputs, which count as background: the authors' ENet has two that no loss ever names."""
 
 
 class Training(Model):
     """How it is trained. The defaults are the paper's on ACDC."""
 
     epochs: int = Field(default=200, ge=1)
+    """How often all slices are gone through."""
     batch: int = Field(default=1, ge=1)
+    """Slices in a step."""
     whole_scans: bool | None = None
     """A batch is one whole scan; by default where a constraint is on volumes."""
     repeats: int = Field(default=1, ge=1)
+    """How often a slice is there in an epoch, each time augmented anew."""
     lr: float = Field(default=5e-4, gt=0)
+    """The learning rate of Adam."""
     betas: tuple[float, float] = (0.9, 0.99)
+    """Of Adam."""
     weight_decay: float = Field(default=0.0, ge=0)
+    """Of Adam."""
     schedule: Literal["plateau", "cosine"] = "plateau"
     """`plateau`: times `factor` after `patience` epochs without progress. `cosine`: down to 0 at the last epoch."""
     patience: int = Field(default=20, ge=1)
+    """Epochs without progress until `plateau` acts."""
     factor: float = Field(default=0.5, gt=0, le=1)
+    """What `plateau` multiplies the learning rate by."""
     ema: float = Field(default=0.0, ge=0, lt=1)
     """Judge and keep a running mean of the weights; the share of the old mean that stays at each step, such as 0.99."""
     precision: Literal["32", "bf16-mixed"] = "32"
+    """Of the network; losses are always in float32."""
     device: str = "auto"
+    """`auto`, `cpu`, `cuda` or `cuda:1`."""
     threads: int | None = Field(default=None, ge=1)
     """On a CPU; all cores if not given. Results are the same bit for bit for the same number of threads."""
     data_on_device: bool | None = None
@@ -70,8 +80,11 @@ class CommonRange(Model):
     """The range of common bounds: given, or fitted on one patient whose facts are known."""
 
     lower: Numbers | None = None
+    """In pixels of the store's grid: for all classes, or one for each."""
     upper: Numbers | None = None
+    """Likewise."""
     patient: str | None = None
+    """Fit the range on this patient instead: 0.9 of the smallest size to 1.1 of the largest."""
 
     @model_validator(mode="after")
     def _one_way(self) -> CommonRange:
@@ -84,19 +97,28 @@ class Augmentation(Model):
     """What `inbounds.batches.augment.Augment` takes."""
 
     flip: bool | Literal["rows", "columns"] = False
+    """Mirror both axes at random; or one of them."""
     quarter: bool = False
+    """Turn by 0, 90, 180 or 270 degrees; square grids only."""
     rotate: float = Field(default=0.0, ge=0)
+    """Degrees, at most, either way."""
     translate: float = Field(default=0.0, ge=0)
+    """Shift, at most, as a share of the side."""
     zoom: float = Field(default=1.0, ge=1)
+    """Factor, at most: 1.1 is 1/1.1 to 1.1."""
     contrast: float = Field(default=1.0, ge=1)
+    """Factor of the brightness, at most, or its inverse."""
     brightness: float = Field(default=0.0, ge=0)
+    """What is added, at most; images go from 0 to 1."""
 
 
 class Hybrid(Model):
     """How many scans are fully labelled, and whether the others are left out."""
 
     full_scans: int = Field(default=0, ge=0)
+    """How many scans, drawn by the seed, are fully labelled."""
     only_full: bool = False
+    """Leave the others out."""
     repeat: int = Field(default=1, ge=1)
     """How often an epoch goes through the fully labelled scans while it goes through the others once."""
     weak_label_weight: float = Field(default=1.0, gt=0)
@@ -116,25 +138,40 @@ class ProposalSettings(Model):
     """How the recipes `proposals_*` make their proposals; what is not given is the recipe's own."""
 
     method: Literal["ascent", "exact"] | None = None
+    """The paper's ascent, or the exact solution."""
     early_stop: Literal["off", "authors", "corrected"] | None = None
+    """Of the ascent: never, as in the authors' code, or once both multipliers have settled."""
     step_size: float | None = Field(default=None, gt=0)
+    """Of the ascent."""
     iterations: int | None = Field(default=None, ge=1)
+    """Of the ascent."""
     harden: bool | None = None
+    """Train on a mask instead of probabilities."""
 
 
 class ConstraintSettings(Model):
     """One constraint, written out: what recipes do not have."""
 
     statistic: Literal["size", "centroid", "spread", "moment", "mean_intensity", "variance_intensity", "border"]
+    """What is measured."""
     bounds: Literal["tags", "common", "individual", "fixed"]
+    """Where the interval comes from."""
     penalty: Literal["quadratic", "hinge", "log_barrier"] = "quadratic"
+    """What a violation costs."""
     t: float = Field(default=5.0, gt=0)
+    """Of `log_barrier`: its sharpness."""
     lower: Numbers | None = None
+    """Of `common` and `fixed`; open if not set."""
     upper: Numbers | None = None
+    """Likewise."""
     relative: float | None = None
+    """Of `individual`: the margin as a share of the fact."""
     absolute: float | None = None
+    """Of `individual`: the margin in the statistic's unit."""
     tight: Literal["both", "upper"] = "both"
+    """Of `individual`: both sides, or the upper one."""
     order: int = 2
+    """Of `moment`."""
     edge: float = Field(default=0.1, gt=0)
     """Of `border`: the difference in brightness that counts as an edge."""
     reach: int = Field(default=3, ge=1)
@@ -144,9 +181,13 @@ class ConstraintSettings(Model):
     power: float = Field(default=2.0, ge=1)
     """Of `border`: that of differences in probability; the nearer to 1, the sharper regions are."""
     classes: list[str] | None = None
+    """Which classes; all if not set."""
     weight: float = 0.01
+    """Of the penalty in the loss."""
     scope: Literal["image", "volume"] = "image"
+    """Measure each slice, or whole scans."""
     name: str = ""
+    """What its loss term is called."""
     tighten: float = Field(default=0.0, ge=0, lt=1)
     """The loss asks for bounds drawn in by this share of themselves."""
     wish: bool = False
@@ -159,10 +200,15 @@ class Settings(Model):
     """Everything that decides what a run does, but for its seed, its data and where it goes."""
 
     recipe: str
+    """What is known: see `inbounds recipes`. The command names it."""
     weight: float | None = None
+    """Of the recipe's bounds."""
     relative: float | None = None
+    """Margin of individual and volume bounds, as a share."""
     absolute: float | None = None
+    """Of `centroid`: margin in pixels."""
     centroid_weight: float | None = None
+    """Of `centroid`: the weight of the centre."""
     tighten: float = Field(default=0.0, ge=0, lt=1)
     """The loss asks the recipe's sizes to stay within bounds drawn in by this share, such as 0.1."""
     common: CommonRange = CommonRange()

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 def run(tmp_path: Path, request: pytest.FixtureRequest) -> Run:
     store = make_store(tmp_path / "store")
     guided = ["network.name=unet", "network.settings={width=4,levels=3}", "network.edge_filter=0.1"]
-    guided += ["network.extra_background=2", "network.initial_share=0.05", "network.dilate=1"]
+    guided += ["network.initial_share=0.05", "network.dilate=1"]
     settings = read_settings("full", None, guided if request.param == "guided" else [])
     made = Run.create(tmp_path / "run", settings, store, annotation="full")
     torch.manual_seed(0)

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from inbounds.config import Network
 from inbounds.errors import BadInput
-from inbounds.networks import AnySize, Dilate, ENet, ExtraBackground, InitialShare, build, networks
+from inbounds.networks import AnySize, Dilate, ENet, InitialShare, build, networks
 from inbounds.runs.network import network_of
 
 # Small enough for a laptop; what is tested does not depend on the width.
@@ -265,16 +265,6 @@ def test_monai_is_not_imported_before_it_is_asked_for() -> None:
 
 def test_the_dictionary_holds_plain_builders() -> None:
     assert isinstance(networks["enet"](1, 2), ENet)
-
-
-def test_spare_outputs_are_background() -> None:
-    network = build("unet", 1, 4, width=2, levels=2)
-    image = torch.rand(2, 1, 8, 8)
-    found = ExtraBackground(network.eval(), 2)(image).softmax(dim=1)
-    every = network(image).softmax(dim=1)
-    assert found.shape == (2, 2, 8, 8)
-    torch.testing.assert_close(found[:, 1], every[:, 3])
-    torch.testing.assert_close(found[:, 0], every[:, :3].sum(dim=1))
 
 
 def test_a_prior_makes_classes_rare() -> None:

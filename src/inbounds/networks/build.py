@@ -57,23 +57,6 @@ class AnySize(nn.Module):
         return scores
 
 
-class ExtraBackground(nn.Module):
-    """A network with more outputs than classes: the first `spare` and the one behind them are background together.
-
-    Its probability is the sum of theirs. The authors' ENet has four outputs, of which losses name two.
-    """
-
-    def __init__(self, network: nn.Module, spare: int) -> None:
-        super().__init__()
-        self.network, self.spare = network, spare
-
-    def forward(self, image: Float[Tensor, "B C *space"]) -> Float[Tensor, "B K *space"]:
-        """The scores of every class, before the softmax."""
-        scores = self.network(image)
-        background = scores[:, : self.spare + 1].logsumexp(dim=1, keepdim=True)
-        return torch.cat([background, scores[:, self.spare + 1 :]], dim=1)
-
-
 class InitialShare(nn.Module):
     """A network to which every class but the background is rare before it has learnt anything.
 

@@ -51,11 +51,8 @@ class EdgeFilter(nn.Module):
                 if (axis, stride) not in shares:
                     shares[axis, stride] = self._shares(image, axis, stride)
                 before, after = shares[axis, stride]
-                scores = (
-                    scores
-                    + before * (_moved(scores, axis, stride) - scores)
-                    + after * (_moved(scores, axis, -stride) - scores)
-                )
+                left, right = (_moved(scores, axis, way) - scores for way in (stride, -stride))
+                scores = scores + before * left + after * right
         return scores
 
     def _shares(self, image: Tensor, axis: int, stride: int) -> tuple[Tensor, Tensor]:

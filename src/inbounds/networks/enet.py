@@ -70,14 +70,11 @@ class Bottleneck(nn.Module):
     def __init__(self, features: int, dropout: float, *, dilation: int = 1, asymmetric: bool = False) -> None:
         super().__init__()
         inside = features // 4
-        spread = (
-            [
-                nn.Conv2d(inside, inside, (5, 1), padding=(2, 0), bias=False),
-                nn.Conv2d(inside, inside, (1, 5), padding=(0, 2), bias=False),
-            ]
-            if asymmetric
-            else [nn.Conv2d(inside, inside, 3, padding=dilation, dilation=dilation, bias=False)]
-        )
+        if asymmetric:
+            down = nn.Conv2d(inside, inside, (5, 1), padding=(2, 0), bias=False)
+            spread = [down, nn.Conv2d(inside, inside, (1, 5), padding=(0, 2), bias=False)]
+        else:
+            spread = [nn.Conv2d(inside, inside, 3, padding=dilation, dilation=dilation, bias=False)]
         self.branch = branch(nn.Conv2d(features, inside, 1, bias=False), spread, inside, features, dropout)
         self.activation = nn.PReLU(features)
 

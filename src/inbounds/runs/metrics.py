@@ -35,12 +35,10 @@ class Log:
         kept = [row for row in read(self.file) if row.epoch <= epochs_done] if self.file.is_file() else []
         write_table(self.file, COLUMNS, (_cells(row) for row in kept))
         self.board: Any = None
-        try:
+        with suppress(ImportError):
             from torch.utils.tensorboard import SummaryWriter
 
             self.board = SummaryWriter(str(root / "tensorboard"), purge_step=epochs_done + 1)
-        except ImportError:
-            pass
 
     def write(self, rows: Iterable[Measured]) -> None:
         """Add the rows of an epoch."""

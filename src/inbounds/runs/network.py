@@ -6,7 +6,7 @@ from torch import nn
 
 from inbounds.config import Network
 from inbounds.errors import BadInput
-from inbounds.networks import Dilate, EdgeFilter, ExtraBackground, InitialShare, build
+from inbounds.networks import Dilate, EdgeFilter, InitialShare, build
 
 
 def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
@@ -21,11 +21,9 @@ def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
         BadInput: There is no such network, or it does not take these settings.
     """
     try:
-        made = build(settings.name, channels, classes + settings.extra_background, **settings.settings)
+        made = build(settings.name, channels, classes, **settings.settings)
     except (ValueError, TypeError, ImportError) as error:
         raise BadInput(f"network.name={settings.name}: {error}") from None
-    if settings.extra_background:
-        made = ExtraBackground(made, settings.extra_background)
     if settings.initial_share:
         try:
             made = InitialShare(made, settings.initial_share, classes)

@@ -15,7 +15,7 @@ import numpy as np
 
 from inbounds.errors import BadInput
 from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
-from inbounds.scans.itk import ItkGeometry, check_geometry
+from inbounds.scans.itk import ItkGeometry, check_geometry, data_file
 
 SUFFIXES = (".mhd", ".mha")
 _TYPES = {
@@ -131,12 +131,7 @@ def _data(path: Path, fields: dict[str, str], end: int) -> tuple[Path, int]:
     skip = max(0, int(_numbers(path, fields, ["HeaderSize"], 1, [0.0])[0]))
     if name.upper() == "LOCAL":
         return path, end + skip
-    if name.upper().startswith("LIST") or "%" in name:
-        raise BadInput(f"{path}: the slices lie in separate files ({name}); save the scan as a single .mha file")
-    data = path.parent / name
-    if not name or "\0" in name or not data.is_file():
-        raise BadInput(f"{path}: its data file {name!r} is missing; put it beside the header under exactly that name")
-    return data, skip
+    return data_file(path, name, ".mha"), skip
 
 
 def _load(

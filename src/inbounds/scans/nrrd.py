@@ -9,7 +9,7 @@ from typing import Any
 
 from inbounds.errors import BadInput
 from inbounds.scans.format import BZIP2, DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
-from inbounds.scans.itk import ItkGeometry, check_geometry, toolkit
+from inbounds.scans.itk import ItkGeometry, check_geometry, data_file, toolkit
 
 SUFFIXES = (".nrrd", ".nhdr")
 _EXPANSION = {"raw": 1, "bz2": BZIP2, "bzip2": BZIP2}
@@ -61,14 +61,7 @@ def _data(path: Path) -> tuple[Path, int]:
         fields[key.strip().lower()] = value.strip()
     expansion = _EXPANSION.get(fields.get("encoding", "").lower(), DEFLATE)
     name = fields.get("data file", fields.get("datafile"))
-    if name is None:
-        return path, expansion
-    if name.upper().startswith("LIST") or "%" in name:
-        raise BadInput(f"{path}: the slices lie in separate files ({name}); save the scan as a single .nrrd file")
-    data = path.parent / name
-    if not name or "\0" in name or not data.is_file():
-        raise BadInput(f"{path}: its data file {name!r} is missing; put it beside the header under exactly that name")
-    return data, expansion
+    return path if name is None else data_file(path, name, ".nrrd"), expansion
 
 
 def _load(path: Path, shape: tuple[int, int, int], _labels: bool) -> Voxels:

@@ -80,13 +80,11 @@ def simulate(
                     label[number] = np.where(
                         label[number] == UNLABELLED, background_seeds(mask, classes, rng), label[number]
                     )
-            measured = measure(
+            rows = measure(
                 store, record, truth, classes, np.random.default_rng([seed, _key(record.name)]), noise or Noise()
             )
             facts.extend(
-                _boxed(measured, truth, record, box_share, draw.keywords.get("margin", 0))
-                if strategy == "box"
-                else measured
+                _boxed(rows, truth, record, box_share, draw.keywords.get("margin", 0)) if strategy == "box" else rows
             )
             yield label
 

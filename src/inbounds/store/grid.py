@@ -148,11 +148,11 @@ class GridWindow:
 
     def point(self, row: float, column: float) -> tuple[float, float]:
         """A position in original pixels, on the grid."""
-        return ((row + 0.5 - self.top) * self.scale[0] - 0.5, (column + 0.5 - self.left) * self.scale[1] - 0.5)
+        return (row + 0.5 - self.top) * self.scale[0] - 0.5, (column + 0.5 - self.left) * self.scale[1] - 0.5
 
     def point_back(self, row: float, column: float) -> tuple[float, float]:
         """A position on the grid, in original pixels."""
-        return ((row + 0.5) / self.scale[0] - 0.5 + self.top, (column + 0.5) / self.scale[1] - 0.5 + self.left)
+        return (row + 0.5) / self.scale[0] - 0.5 + self.top, (column + 0.5) / self.scale[1] - 0.5 + self.left
 
     def _overlap(self) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
         """The part of the original inside the window, in original and in window pixels."""

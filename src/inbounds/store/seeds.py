@@ -171,13 +171,8 @@ def background(
     return label
 
 
-strategies: dict[str, Callable[..., Labels]] = {
-    "erosion": erosion,
-    "disc": disc,
-    "centroid": centroid,
-    "scribble": scribble,
-    "box": box,
-}
+_STRATEGIES: tuple[Callable[..., Labels], ...] = (erosion, disc, centroid, scribble, box)
+strategies = {draw.__name__: draw for draw in _STRATEGIES}
 
 
 def _checked(classes: Sequence[int]) -> Sequence[int]:

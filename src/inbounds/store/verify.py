@@ -53,11 +53,11 @@ def verify(store: Store, track: Track = iter) -> Verdict:
 
 
 def _arrays(store: Store, checks: list[str], problems: list[str]) -> None:
-    for name, written in store.checksums.items():
+    for name, expected in store.checksums.items():
         file = store.path / name
         if not file.is_file():
             problems.append(f"{file}: missing; prepare the store again")
-        elif checksum(file) != written:
+        elif checksum(file) != expected:
             problems.append(f"{file}: its checksum differs from dataset.json: it was changed; prepare the store again")
         else:
             checks.append(f"{name}: checksum")

@@ -129,17 +129,7 @@ def proposals_volume(
     return _proposed(Individual(relative=relative), project, harden, classes, scope="volume")
 
 
-recipes: dict[str, Callable[..., Supervision]] = {
-    "full": full,
-    "partial": partial,
-    "tags": tags,
-    "common": common,
-    "individual": individual,
-    "individual_upper": individual_upper,
-    "volume": volume,
-    "centroid": centroid,
-    "proposals_tags": proposals_tags,
-    "proposals_common": proposals_common,
-    "proposals_individual": proposals_individual,
-    "proposals_volume": proposals_volume,
-}
+_Recipes = tuple[Callable[..., Supervision], ...]
+_DIRECT: _Recipes = (full, partial, tags, common, individual, individual_upper, volume, centroid)
+_PROPOSED: _Recipes = (proposals_tags, proposals_common, proposals_individual, proposals_volume)
+recipes = {recipe.__name__: recipe for recipe in (*_DIRECT, *_PROPOSED)}

@@ -43,8 +43,7 @@ def train_many(
     Returns:
         What went wrong, by the path of the run: nothing, if all is well.
     """
-    finished = [run for run in runs if resume and _finished(run)]
-    left = [run for run in runs if run not in finished]
+    left = [run for run in runs if not (resume and _finished(run))]
     on_gpu = [run for run in left if _on_gpu(run)]
     failures = _side_by_side(on_gpu, resume, show) if on_gpu else {}
     return failures | _in_processes([run for run in left if run not in on_gpu], resume, show)
