@@ -294,9 +294,9 @@ def test_can_be_copied_and_sent_to_another_process() -> None:
         ({"weight": torch.ones(2)}, "weight must be"),
         ({"weight": "much"}, "weight must be"),
         ({"weight": torch.nan}, "weight must be"),
-        ({"margin": -0.1}, "tighten must be a share from 0 to less than 1, not -0.1"),
-        ({"margin": 1.0}, "tighten must be a share"),
-        ({"margin": "much"}, "tighten must be a share"),
+        ({"tighten": -0.1}, "tighten must be a share from 0 to less than 1, not -0.1"),
+        ({"tighten": 1.0}, "tighten must be a share"),
+        ({"tighten": "much"}, "tighten must be a share"),
     ],
 )
 def test_refuses_other_settings(wrong, message) -> None:
