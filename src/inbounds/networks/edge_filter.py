@@ -51,8 +51,11 @@ class EdgeFilter(nn.Module):
                 if (axis, stride) not in shares:
                     shares[axis, stride] = self._shares(image, axis, stride)
                 before, after = shares[axis, stride]
-                left, right = (_moved(scores, axis, way) - scores for way in (stride, -stride))
-                scores = scores + before * left + after * right
+                scores = (
+                    scores
+                    + before * (_moved(scores, axis, stride) - scores)
+                    + after * (_moved(scores, axis, -stride) - scores)
+                )
         return scores
 
     def _shares(self, image: Tensor, axis: int, stride: int) -> tuple[Tensor, Tensor]:
