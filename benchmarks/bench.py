@@ -56,9 +56,9 @@ class Variant:
     changes: tuple[str, ...] = ()
 
 
-BRIGHT = 'constraints=[{statistic="mean_intensity",bounds="fixed",lower=0.4,upper=0.6,weight=1.0}]'
-ASCENT = ("proposals.method=ascent", "proposals.early_stop=off")
-EARLY_STOP = ("proposals.method=ascent", "proposals.early_stop=authors")
+BRIGHT = 'constraints.bright={statistic="mean_intensity",bounds={kind="fixed",lower=0.4,upper=0.6},weight=1.0}'
+ASCENT = ("proposals.project={name='ascent',early_stop='off'}",)
+EARLY_STOP = ("proposals.project={name='ascent',early_stop='authors'}",)
 VARIANTS = {
     "partial": Variant("partial cross-entropy", "partial"),
     "penalty_1": Variant("direct penalty, 1 bound", "tags"),
@@ -69,7 +69,7 @@ VARIANTS = {
     "proposals_2": Variant("proposals, 2 bounds", "proposals_common", ASCENT),
     "proposals_1_early": Variant("proposals, 1 bound, early stop", "proposals_tags", EARLY_STOP),
     "proposals_2_early": Variant("proposals, 2 bounds, early stop", "proposals_common", EARLY_STOP),
-    "proposals_2_exact": Variant("exact proposals, 2 bounds", "proposals_common", ("proposals.method=exact",)),
+    "proposals_2_exact": Variant("exact proposals, 2 bounds", "proposals_common", ("proposals.project=exact",)),
     "full": Variant("full cross-entropy", "full"),
 }
 MODES = {

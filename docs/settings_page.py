@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from inbounds import config
+from inbounds.config import settings as config
 
 HEAD = """# Settings
 
@@ -32,10 +32,7 @@ WORDS: dict[Any, str] = {
     float: "number",
     str: "text",
     dict[str, Any]: "table",
-    tuple[float, float]: "two numbers",
     list[str]: "list of names",
-    list[float]: "list",
-    list[list[float]]: "list of lists",
 }
 LIMITS = {"ge": "{} or more", "gt": "above {}", "le": "at most {}", "lt": "below {}"}
 
@@ -51,15 +48,12 @@ def sections() -> Iterator[tuple[str, str, str]]:
     groups = {name: group for name, field in fields.items() if (group := group_of(field))}
     yield "At the top", summary(config.Settings), table(config.Settings, leaving_out=groups)
     for name, group in groups.items():
-        yield (
-            f"[[{name}]]" if get_origin(fields[name].annotation) is list else f"[{name}]",
-            summary(group),
-            table(group),
-        )
+        several = get_origin(fields[name].annotation) is dict
+        yield f"[{name}.NAME]" if several else f"[{name}]", summary(group), table(group)
 
 
 def group_of(field: FieldInfo) -> type[BaseModel] | None:
-    """The model that a field holds, alone or in a list."""
+    """The model that a field holds, alone or by name."""
     kinds = (field.annotation, *get_args(field.annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
 
@@ -71,9 +65,9 @@ def summary(model: type[BaseModel]) -> str:
 
 def table(model: type[BaseModel], leaving_out: Collection[str] = ()) -> str:
     """A row for each key of a model."""
-    told = docstrings(model)
+    words = docstrings(model)
     shown = {name: field for name, field in model.model_fields.items() if name not in leaving_out}
-    rows = (f"|`{name}`|{default(field)}|{values(field)}|{told.get(name, '')}|\n" for name, field in shown.items())
+    rows = (f"|`{name}`|{default(field)}|{values(field)}|{words.get(name, '')}|\n" for name, field in shown.items())
     return COLUMNS + "".join(rows)
 
 
@@ -92,6 +86,8 @@ def default(field: FieldInfo) -> str:
 def values(field: FieldInfo) -> str:
     """What a key may be, in words."""
     kind = field.annotation
+    if get_origin(kind) is tuple:
+        return "two numbers, 0 or more, below 1"
     kinds = [kind] if kind in WORDS or get_origin(kind) is Literal else [k for k in get_args(kind) if k is not NoneType]
     limits = [
         words.format(getattr(one, key)) for one in field.metadata for key, words in LIMITS.items() if hasattr(one, key)
@@ -108,11 +104,11 @@ def docstrings(model: type[BaseModel]) -> dict[str, str]:
     """What stands below each field in the source."""
     (tree,) = ast.parse(inspect.getsource(model)).body
     assert isinstance(tree, ast.ClassDef)
-    found = {}
+    words = {}
     for field, below in pairwise(tree.body):
         if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            found[ast.unparse(field.target)] = " ".join(str(below.value.value).split())
-    return found
+            words[ast.unparse(field.target)] = " ".join(str(below.value.value).split())
+    return words
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -138,32 +138,21 @@ def settings_of(
     if preset not in presets():
         raise BadInput(f"no preset {preset!r}; {nearest(preset, presets())}")
     about = experiment.rows[row]
-    content: dict[str, Any] = {}
-    layers = (experiment.settings, presets()[preset].settings, experiment.presets.get(preset, {}))
-    for layer in (*layers, about.settings, about.presets.get(preset, {})):
-        content |= _flat(layer)
-    if not about.recipe.startswith("proposals_"):
-        content = {key: value for key, value in content.items() if not key.startswith("proposals.")}
-    if store is not None and content.get("common.patient") == FIRST:
-        content["common.patient"] = next(record.patient for record in store.records if record.split == "train")
-    written = [f"{key}={_inline(value)}" for key, value in content.items()]
-    return read_settings(about.recipe, None, [*written, *changes])
+    layers = [experiment.settings, presets()[preset].settings, experiment.presets.get(preset, {})]
+    layers += [about.settings, about.presets.get(preset, {})]
+    if store is not None:
+        first = next(record.patient for record in store.records if record.split == "train")
+        layers = [_named(layer, first) for layer in layers]
+    return read_settings(about.recipe, None, changes, layers=layers, shared=True)
 
 
-def _inline(value: Any) -> str:
-    """A value as TOML writes it within a line."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {_inline(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_inline, value)) + "]"
-    return json.dumps(value)
-
-
-def _flat(content: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in content.items():
-        flat |= _flat(value, f"{before}{key}.") if isinstance(value, Mapping) else {f"{before}{key}": value}
-    return flat
+def _named(content: Any, first: str) -> Any:
+    """The same settings, with the first patient's name in its place."""
+    if isinstance(content, dict):
+        return {
+            key: first if (key, value) == ("patient", FIRST) else _named(value, first) for key, value in content.items()
+        }
+    return content
 
 
 def _toml(file: str) -> dict[str, Any]:

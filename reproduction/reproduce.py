@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from inbounds.config import Settings
+from inbounds.config import Settings, known_recipe
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate, predict_slices
 from inbounds.progress import bar
@@ -16,7 +16,6 @@ from inbounds.reports.comparison import read_results, unmeasured
 from inbounds.reports.pictures import grey
 from inbounds.reports.progress_table import Screen
 from inbounds.runs.run import Run
-from inbounds.runs.supervise import known_recipe
 from inbounds.store.annotate import simulate
 from inbounds.store.store import Store
 from inbounds.training.train_many import train_many

@@ -13,12 +13,8 @@ from inbounds.config import Settings
 from reproduction.experiment import experiment, paper, presets, settings_of
 from reproduction.results import Collected, Protocol, rows_of
 
-NO_RESULT: Any = {
-    "common": True,  # the first patient's name is the data's
-    "training": {"device", "threads", "data_on_device", "cuda_graphs", "compile", "save_optimizer"},
-    "constraints": {"__all__": {"wish"}},
-}
-"""Settings that change where and how fast a run is, or what is told of it, and no result."""
+SPEED = ("device", "threads", "data_on_device", "cuda_graphs", "compile", "save_optimizer")
+"""Settings of training that change where and how fast a run is, and no result."""
 
 SHOWN: tuple[tuple[Protocol, str], ...] = (("best", "volume"), ("best", "slice"), ("last", "volume"), ("last", "slice"))
 
@@ -115,7 +111,8 @@ def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
     notes += sorted({run.about["note"] for run in runs if run.about.get("note")})
     fitted: dict[str, str] = {}
     for run in runs:
-        patient = ((run.about.get("settings") or {}).get("common") or {}).get("patient")
+        bounds = ((run.about.get("settings") or {}).get("constraints") or {}).get("size", {}).get("bounds", {})
+        patient = bounds.get("patient")
         if patient:
             (size,) = (phrase for phrase in run.about["known"] if phrase.startswith("size"))
             size, _, _ = size.partition(" (aiming")  # which is a setting, not what was fitted
@@ -124,7 +121,7 @@ def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
 
 
 def _speed_alone(change: str) -> bool:
-    return change.partition("=")[0] in {f"training.{name}" for name in NO_RESULT["training"]}
+    return change.partition("=")[0] in {f"training.{name}" for name in SPEED}
 
 
 def _as_now(run: Collected) -> bool:
@@ -137,8 +134,16 @@ def _as_now(run: Collected) -> bool:
     except ValidationError:
         return False
     now = settings_of(experiment(name), run.row, preset, None, run.about.get("changes", []))
-    one, other = (each.model_dump(exclude=NO_RESULT) for each in (had, now))
-    return one == other
+    return _deciding(had) == _deciding(now)
+
+
+def _deciding(settings: Settings) -> dict[str, Any]:
+    """What decides a result; the first patient's name is the data's."""
+    content = settings.model_dump(exclude={"training": set(SPEED)})
+    for constraint in content["constraints"].values():
+        constraint["bounds"].pop("patient", None)
+    content["regularisers"] = {name: one for name, one in content["regularisers"].items() if one["weight"]}
+    return content
 
 
 def _data(run: Collected) -> str:

@@ -25,7 +25,6 @@ STATISTICS = [
     "moment",
     "mean_intensity",
     "variance_intensity",
-    "border",
 ]
 PENALTIES = {"quadratic": inbounds.quadratic, "hinge": inbounds.hinge, "log_barrier": inbounds.log_barrier(50.0)}
 BOUNDS = {
@@ -67,8 +66,6 @@ def statistic(name: str, space: tuple[int, ...]) -> inbounds.regions.Statistic:
         return inbounds.fraction.using(potential=potential(space))
     if name == "moment":
         return inbounds.moment.using(order=2)
-    if name == "border":
-        return inbounds.border.using(reach=1)
     return getattr(inbounds, name)
 
 

@@ -33,7 +33,7 @@ STABLE = [
     "Supervision",
     "recipes",
 ]
-BESIDE = ["UNLABELLED", "Annotation", "Ascent", "Exact", "Proposals", "Scans", "Terms", "statistic"]
+BESIDE = ["UNLABELLED", "Annotation", "Ascent", "Exact", "Proposals", "Regulariser", "Scans", "Terms", "statistic"]
 
 
 def python(code: str) -> str:
@@ -86,7 +86,7 @@ def test_the_command_line_lists_recipes() -> None:
 # The rooms of the core: examples of those that need files, data or networks are tested beside them.
 MODULES = [
     module.name
-    for room in ("regions", "annotations", "constraints", "losses", "supervision")
+    for room in ("regions", "annotations", "constraints", "regularisers", "losses", "supervision")
     for module in pkgutil.walk_packages(importlib.import_module(f"inbounds.{room}").__path__, f"inbounds.{room}.")
     if module.name != "inbounds.losses.ascent_triton"  # a kernel for GPUs, which has no examples: it needs Triton
 ]

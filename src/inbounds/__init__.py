@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from inbounds.constraints.interval import Interval
     from inbounds.constraints.penalties import hinge, log_barrier, quadratic
     from inbounds.losses import Ascent, Exact, Proposals, cross_entropy
-    from inbounds.regions.border import border
     from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
     from inbounds.regions.scans import Scans
     from inbounds.regions.shape import centroid, moment, spread
     from inbounds.regions.size import size
     from inbounds.regions.statistic import statistic
+    from inbounds.regularisers import Regulariser, border
     from inbounds.supervision import Supervision, Terms, recipes
 
 # Where each public name lives. Nothing is imported before it is used, so that the command line answers without torch.
@@ -31,7 +31,8 @@ _ROOMS = {
     "annotations": "UNLABELLED Annotation",
     "constraints": "Common Constraint Fixed Individual Interval Tags hinge log_barrier quadratic",
     "losses": "Ascent Exact Proposals cross_entropy",
-    "regions": "Scans border centroid fraction mean_intensity moment size spread statistic variance_intensity",
+    "regions": "Scans centroid fraction mean_intensity moment size spread statistic variance_intensity",
+    "regularisers": "Regulariser border",
     "supervision": "Supervision Terms recipes",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
@@ -47,6 +48,7 @@ __all__ = [
     "Individual",
     "Interval",
     "Proposals",
+    "Regulariser",
     "Scans",
     "Supervision",
     "Tags",

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -247,8 +247,6 @@ def test_outside_the_gradient_pulls_inward(name, penalty, probs, far, side) -> N
     bounds = Fixed(bound, None) if side > 0 else Fixed(None, bound)
     (descent,) = torch.autograd.grad(-constraint(name, (3, 4), bounds, penalty)(probs, image), probs)
     (rise,) = torch.autograd.grad(values[0], probs)
-    if name == "border":  # probabilities that are all the same have none, and nothing to lower
-        assume(bool((rise != 0).any()))
     assert side * (descent * rise).sum() > 0
 
 

@@ -13,10 +13,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inbounds.config import Network
+from inbounds.config import Network, network_of
 from inbounds.errors import BadInput
 from inbounds.networks import AnySize, Dilate, ENet, InitialShare, build, networks
-from inbounds.runs.network import network_of
 
 # Small enough for a laptop; what is tested does not depend on the width.
 SMALL: dict[str, dict[str, Any]] = {"enet": {}, "residual_unet": {"width": 4}, "unet": {"width": 8, "levels": 4}}

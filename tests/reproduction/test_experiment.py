@@ -58,16 +58,22 @@ def test_every_row_has_settings(store: Store, name: str, preset: str) -> None:
         settings = settings_of(experiment(name), row, preset, store, ["training.epochs=3"])
         assert settings.recipe == told.recipe
         assert settings.training.epochs == 3
-        assert settings.common.patient in (None, store.records[0].patient)
+        patients = [one.bounds.get("patient") for one in settings.constraints.values()]
+        assert all(patient in (None, store.records[0].patient) for patient in patients)
 
 
 def test_the_papers_settings(store: Store) -> None:
     def of(name: str, row: str):
         return settings_of(experiment(name), row, "paper", store)
 
-    assert [of(name, "full").training.batch for name in ("left-ventricle", "spine", "prostate")] == [1, 20, 4]
-    assert [of(name, "individual").weight for name in ("left-ventricle", "spine", "prostate")] == [0.05, 0.01, 0.01]
-    assert {of(name, "tags").weight for name in ("left-ventricle", "spine", "prostate")} == {0.01}
+    anatomies = ("left-ventricle", "spine", "prostate")
+    assert [of(name, "full").training.batch for name in anatomies] == [1, 20, 4]
+    assert [of(name, "individual").constraints["size"].weight for name in ("left-ventricle", "spine", "prostate")] == [
+        0.05,
+        0.01,
+        0.01,
+    ]
+    assert {of(name, "tags").constraints["size"].weight for name in ("left-ventricle", "spine", "prostate")} == {0.01}
     prostate = of("prostate", "full")
     assert prostate.network.name == "residual_unet"
     assert (prostate.training.repeats, prostate.augment.flip, prostate.augment.quarter) == (4, True, True)
@@ -84,17 +90,15 @@ def test_what_an_experiment_or_a_row_says_of_a_preset_counts_there_alone(store: 
 def test_every_row_of_a_table_gets_the_same_network_training_augmentation_and_border(store: Store) -> None:
     told = experiment("left-ventricle")
     rows = {row: settings_of(told, row, "fast", store) for row in told.rows}
-    price = rows["tags"].constraints
     # Labelled pixels alone do not know where a region is, and proposals follow a price on borders down.
-    for row in [name for name in rows if name.startswith(("partial", "proposals", "exact"))]:
-        assert rows[row].constraints == []
-        rows[row] = rows[row].model_copy(update={"constraints": price})
-    (border,) = rows["volume"].constraints  # a lower weight, and nothing else of it
-    assert (border.weight, rows["tags"].constraints[0].weight) == (30, 100)
-    rows["volume"] = rows["volume"].model_copy(update={"constraints": [border.model_copy(update={"weight": 100.0})]})
-    for shared in ("network", "training", "augment", "tighten", "constraints"):
+    without = [name for name in rows if name.startswith(("partial", "proposals", "exact"))]
+    weights = {name: row.regularisers["border"].weight for name, row in rows.items()}
+    assert weights == dict.fromkeys(rows, 100) | dict.fromkeys(without, 0) | {"volume": 30}
+    assert len({repr(row.regularisers["border"].model_copy(update={"weight": 0})) for row in rows.values()}) == 1
+    for shared in ("network", "training", "augment"):
         assert len({repr(getattr(row, shared)) for row in rows.values()}) == 1
-    assert [each.statistic for each in rows["tags"].constraints] == ["border"]
+    tightened = {name: row.constraints["size"].tighten for name, row in rows.items() if row.constraints}
+    assert set(tightened.values()) == {0.1}
 
 
 def test_what_hybrid_rows_of_fast_have_of_their_own(store: Store) -> None:
@@ -104,10 +108,10 @@ def test_what_hybrid_rows_of_fast_have_of_their_own(store: Store) -> None:
     for row in ("hybrid_5", "hybrid_10", "hybrid_25"):
         found = settings_of(told, row, "fast", store)
         assert (found.training.epochs, beside.training.epochs, found.hybrid.weak_label_weight) == (50, 50, 0.1)
-        (border,), (price,) = found.constraints, beside.constraints
+        border, price = found.regularisers["border"], beside.regularisers["border"]
         assert (border.weight, price.weight) == (3, 100)
         assert border.model_copy(update={"weight": price.weight}) == price
-        for shared in ("network", "training", "augment", "tighten", "weight", "common"):
+        for shared in ("network", "training", "augment", "constraints"):
             assert getattr(found, shared) == getattr(beside, shared)
 
 

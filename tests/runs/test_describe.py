@@ -19,14 +19,15 @@ def store(hearts: Store) -> Store:
     ("recipe", "changes", "expected"),
     [
         ("individual", [], ("size within 10 % of each image's own",)),
-        ("individual", ["tighten=0.1"], ("size within 10 % of each image's own (aiming inside by 10 %)",)),
+        (
+            "individual",
+            ["constraints.size.tighten=0.1"],
+            ("size within 10 % of each image's own (aiming inside by 10 %)",),
+        ),
         (
             "tags",
-            ["constraints=[{statistic='border', bounds='common', upper=0, wish=true, fades=true}]"],
-            (
-                "whether the region is there",
-                "border at most 0 where it is there, the same for every image (a wish, fading)",
-            ),
+            ["constraints.bright={statistic='mean_intensity', bounds={kind='common', lower=0.2}}"],
+            ("whether the region is there", "mean intensity at least 0.2 where it is there, the same for every image"),
         ),
     ],
 )

@@ -213,7 +213,7 @@ def test_free_logits_under_size_and_centroid_land_where_asked() -> None:
 
 def test_refuses_two_terms_of_one_name() -> None:
     twice = [Constraint(size, Fixed(1, 2)), Constraint(size, Fixed(1, 2))]
-    with pytest.raises(ValueError, match="two loss terms are called 'size': give one of the constraints another"):
+    with pytest.raises(ValueError, match="two loss terms are called 'size': give one of them another"):
         Supervision(constraints=twice)
     with pytest.raises(ValueError, match="two loss terms are called 'labels'"):
         Supervision(constraints=[Constraint(size, Fixed(1, 2), name="labels")])

@@ -78,8 +78,7 @@ def test_cosine_ends_at_nothing_whatever_validation_finds(tmp_path: Path, store:
     assert found[50] == pytest.approx(0, abs=1e-9)
 
 
-PRICE = "bounds='fixed',upper=0,penalty='hinge',weight=8.0"
-FADING = f"constraints=[{{statistic='border',fades=true,{PRICE}}},{{statistic='size',name='area',{PRICE}}}]"
+FADING = "regularisers={one={term='border',weight=8.0,schedule='lr'},other={term='border',weight=8.0}}"
 
 
 @pytest.mark.parametrize(
@@ -89,13 +88,13 @@ FADING = f"constraints=[{{statistic='border',fades=true,{PRICE}}},{{statistic='s
         ("plateau", [1, 1, 1, 0.5, 0.5]),
     ],
 )
-def test_the_weight_of_what_fades_falls_with_the_rate(
+def test_a_weight_that_follows_falls_with_the_learning_rate(
     tmp_path: Path, store: Store, schedule: str, expected: list[float]
 ) -> None:
     """The weights of others stay."""
     told = [f"training.schedule={schedule}", "training.epochs=4", "training.patience=2", f"training.lr={RATE}"]
     trainer = Trainer(start(tmp_path / "run", store, "tags", *told, FADING))
-    _, fading, other = trainer.supervision.constraints
+    fading, other = trainer.supervision.regularisers
     found = [float(fading.weight) / 8]
     for _, rate in judged(trainer, dsc_slice=[0.1] * 4):
         found.append(float(fading.weight) / 8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,20 +53,33 @@ def words(store: Store, run: Path, recipe: str = "tags") -> list:
             ["--full-scans", "1", "--set", "hybrid.weak_label_weight=0"],
             ["hybrid.weak_label_weight is 0", "greater than 0"],
         ),
-        (["--set", "common.lower=60"], ["common.lower=60", "'tags' has no common bounds"]),
+        (["--set", "constraints.size.bounds.lower=60"], ["bounds.lower=60", "'tags' has tags bounds, without 'lower'"]),
         (["another"], ["'another' is not expected", "--set"]),
     ],
 )
 def test_a_refused_run_leaves_no_folder(tmp_path: Path, store: Store, more: list[str], saying: list[str]) -> None:
     refused(*words(store, tmp_path / "run"), *more, saying=saying)
     assert not (tmp_path / "run").exists()
-    refused(*words(store, tmp_path / "run", "common"), "--set", "common.lower=100", "common.upper=50", saying=["100"])
+    refused(
+        *words(store, tmp_path / "run", "common"),
+        "--set",
+        "constraints.size.bounds={lower=100,upper=50}",
+        saying=["100"],
+    )
     assert not (tmp_path / "run").exists()
 
 
 def test_settings_may_follow_one_another(tmp_path: Path, store: Store) -> None:
-    done(*words(store, tmp_path / "run", "common"), "common.lower=10", "common.upper=500")
-    assert Run.open(tmp_path / "run").settings.common.upper == 500
+    done(
+        *words(store, tmp_path / "run", "common"),
+        "constraints.size.bounds.lower=10",
+        "constraints.size.bounds.upper=500",
+    )
+    assert Run.open(tmp_path / "run").settings.constraints["size"].bounds == {
+        "kind": "common",
+        "lower": 10,
+        "upper": 500,
+    }
 
 
 def test_the_two_ways_to_ask_for_full_scans_meet(tmp_path: Path, store: Store) -> None:
@@ -107,7 +121,9 @@ def test_a_recipe_without_its_facts_is_refused(tmp_path: Path, store: Store) -> 
 
 def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path, store: Store) -> None:
     """An epoch of one step: no loss comes after the step that broke the weights."""
-    run = start(tmp_path / "run", store, "tags", "training.lr=1e38", "training.batch=500", "training.epochs=2")
+    run = start(tmp_path / "run", store, "tags", "training.batch=500", "training.epochs=2")
+    training = run.settings.training.model_copy(update={"lr": 1e38})  # which no file may say
+    run = replace(run, settings=run.settings.model_copy(update={"training": training}))
     with pytest.raises(NotFinite, match=r"not finite.*The checkpoint after epoch 0 is kept") as stopped:
         Trainer(run).fit()
     assert run.checkpoint is None

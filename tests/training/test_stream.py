@@ -18,8 +18,7 @@ from training_runs import start
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 ENET = ["network.name=enet", "network.settings={}"]
 GPU = [*ENET, "training.device=cuda", "training.batch=4"]
-BORDER = "statistic='border',bounds='fixed',upper=0,penalty='hinge',fades=true"
-FADING = ["training.schedule=cosine", "training.epochs=3", f"constraints=[{{{BORDER}}}]"]
+FADING = ["training.schedule=cosine", "training.epochs=3", "regularisers.border={term='border',schedule='lr'}"]
 
 pytestmark = [
     pytest.mark.plain,
@@ -43,7 +42,7 @@ def losses(trainer: Trainer, epochs: int = 3) -> Tensor:
                 trainer.step()
                 found.append(trainer.step.sums.clone())
             trainer.state.epoch += 1
-            trainer._set_rate()
+            trainer.schedule.advance(trainer.state, trainer.optimiser)
     trainer.stream.ready()
     return torch.stack(found).cpu()
 

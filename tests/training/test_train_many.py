@@ -30,6 +30,10 @@ def store(hearts: Store) -> Store:
     return hearts
 
 
+FAR = "constraints.far={statistic='mean_intensity',bounds={kind='fixed',lower=1e30}}"
+"""A violation whose square no number holds."""
+
+
 def words(store: Store, root: Path, *changes: str, seeds: str = "0") -> list[str]:
     told = ["train", "tags,full", "--seeds", seeds, "--store", str(store.path), "--annotation", "disc"]
     told += ["--classes", "LV", "--run", str(root)]
@@ -38,7 +42,7 @@ def words(store: Store, root: Path, *changes: str, seeds: str = "0") -> list[str
 
 def test_each_run_is_as_if_alone_and_a_failing_one_ends_alone(tmp_path: Path, store: Store) -> None:
     good = [start(tmp_path / name, store, name, ONE, "training.epochs=2") for name in ("tags", "full")]
-    bad = start(tmp_path / "bad", store, "tags", ONE, "training.epochs=9", "training.lr=1e25")
+    bad = start(tmp_path / "bad", store, "tags", ONE, "training.epochs=9", FAR)
     shown: dict[Path, list[Progress]] = {}
     failures = train_many([bad, *good], show=lambda path, told: shown.setdefault(path, []).append(told))
     assert set(failures) == {bad.path}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import inbounds
-from inbounds.cli.shared import RunPath, Seed, open_store, seed_numbers
+from inbounds.cli.shared import Imports, RunPath, Seed, open_store, seed_numbers
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ def train(
     full_scans: Annotated[int, typer.Option(min=0, help="Hybrid: so many scans are fully labelled.")] = 0,
     only_full: Annotated[bool, typer.Option("--only-full", help="Train on those alone.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stopped.")] = False,
+    imports: Imports = None,  # noqa: ARG001
 ) -> None:
     """Train one network or several at once; killed at any moment, the same command with --resume ends the same."""
-    from inbounds.config import read_settings
+    from inbounds.config import known_recipe, read_settings
     from inbounds.reports.progress_table import Screen
     from inbounds.runs.run import Run
-    from inbounds.runs.supervise import known_recipe, takes_common
 
     for word in more or []:
         if "=" not in word or not changes:
@@ -66,11 +66,6 @@ def train(
             )
     changes = [*(changes or []), *(more or [])]
     recipes = [known_recipe(name.strip()) for name in recipe.split(",")]
-    for change in changes:
-        if change.startswith("common.") and not any(takes_common(name) for name in recipes):
-            raise BadInput(
-                f"--set {change}: the recipe {recipe!r} has no common bounds; leave it out, or train 'common'"
-            )
     numbers = seed_numbers(seeds) if seeds else [seed]
     opened = open_store(store)
     names = [opened.classes[opened.class_index(name.strip())] for name in classes.split(",") if name.strip()]
@@ -78,7 +73,7 @@ def train(
     options = {"hybrid.full_scans": full_scans, "hybrid.only_full": only_full}
     changes += [f"{key}={value}".lower() for key, value in options.items() if value]
     for name in recipes:
-        settings = read_settings(name, config, changes)
+        settings = read_settings(name, config, changes, shared=len(recipes) > 1)
         for number in numbers:
             several = len(recipes) > 1 or seeds
             path = run / name / f"seed-{number}" if several else run
@@ -136,6 +131,7 @@ def evaluate(
     surfaces: Annotated[bool, typer.Option(help="Measure surface distances too.")] = True,
     largest: Largest = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    imports: Imports = None,  # noqa: ARG001
 ) -> None:
     """Measure a run against the truth: DSC per slice and volume, HD95, surface distance, sizes, bounds satisfied."""
     from inbounds.evaluation.evaluate import evaluate as measure
@@ -164,6 +160,7 @@ def predict(
     largest: Largest = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results that are there.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    imports: Imports = None,  # noqa: ARG001
 ) -> None:
     """Segment new scans: masks in each scan's own geometry and format, volumes and centroids as a table."""
     from inbounds.inference import Predictor, predict_files
@@ -190,6 +187,7 @@ def report(
     out: Annotated[Path, typer.Option(help="The folder for index.html.")],
     split: Annotated[str, typer.Option(help="validation, test or train.")] = "validation",
     title: Annotated[str, typer.Option(help="The heading; by default the data and the classes.")] = "",
+    imports: Imports = None,  # noqa: ARG001
 ) -> None:
     """Compare runs on one page for the browser: table, curves, box plots, cases, settings."""
     from inbounds.evaluation.evaluate import evaluate as measure
@@ -214,6 +212,7 @@ def export(
     run: RunPath,
     onnx: Annotated[Path, typer.Option("--onnx", help="The ONNX file to write.")],
     model: Annotated[str | None, typer.Option(help="best or last.")] = None,
+    imports: Imports = None,  # noqa: ARG001
 ) -> None:
     """Write a run's network as ONNX, for programs without PyTorch."""
     from inbounds.inference.export import export_onnx

@@ -15,7 +15,21 @@ if TYPE_CHECKING:
 StorePath = Annotated[Path, typer.Argument(help="The store: a folder made by `inbounds prepare`.")]
 NewStore = Annotated[Path, typer.Argument(help="The store to make.")]
 RunPath = Annotated[Path, typer.Argument(help="A run made by `inbounds train`.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of everything that is drawn.")]
+
+
+def _trust(modules: list[str] | None) -> list[str] | None:
+    for module in modules or []:
+        from inbounds.config import trust
+
+        trust(module)
+    return modules
+
+
+Imports = Annotated[
+    list[str] | None,
+    typer.Option("--import", callback=_trust, help="A module of yours that the run's settings name; repeatable."),
+]
 
 
 def open_store(path: Path) -> Store:

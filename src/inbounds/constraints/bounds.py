@@ -7,7 +7,7 @@ to be constrained. It works for any statistic. What an absent region measures de
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -145,8 +145,8 @@ class Fixed(_Range):
         upper: Likewise.
     """
 
-    lower: Numbers | Tensor | None
-    upper: Numbers | Tensor | None
+    lower: Numbers | Tensor | None = None
+    upper: Numbers | Tensor | None = None
 
     def interval(self, knowledge: Knowledge) -> Interval:
         """The interval for each image, class and component."""
@@ -168,8 +168,8 @@ class Common(_Range):
         Common(lower=60.0, upper=2000.0)
     """
 
-    lower: Numbers | Tensor | None
-    upper: Numbers | Tensor | None
+    lower: Numbers | Tensor | None = None
+    upper: Numbers | Tensor | None = None
 
     def interval(self, knowledge: Knowledge) -> Interval:
         """The interval for each image, class and component."""
@@ -271,3 +271,7 @@ class Individual:
             least, most = _absent(knowledge)
             lower, upper = torch.where(absent, least, lower), torch.where(absent, most, upper)
         return Interval(lower, upper, trusted=True)
+
+
+kinds: dict[str, Callable[..., Bounds]] = {"tags": Tags, "common": Common, "individual": Individual, "fixed": Fixed}
+"""By name, for settings. Add your own."""

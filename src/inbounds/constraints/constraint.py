@@ -43,10 +43,6 @@ class Constraint:
             1800 of 60 to 2000, and 99 to 100 of 90 to 110. A quadratic penalty fades as a bound comes near, and what
             pulls the other way leaves the value at the bound or just outside it. Whether a constraint holds is judged
             by the bounds as they are.
-        wish: A price on what is never quite avoided, such as any `border` at all: part of the loss, but not among the
-            bounds that are said to hold or not.
-        fades: `inbounds train` lets the weight fall as its learning rate falls: what guides a network early may bias
-            it late. In a loop of your own, give `weight` as a tensor and change it there.
 
     Example:
         >>> loss = Constraint(size, Fixed(4, 6), weight=0.01)
@@ -61,9 +57,7 @@ class Constraint:
     weight: float | Tensor = 1.0
     scope: Literal["image", "volume"] = "image"
     name: str = ""
-    wish: bool = False
     tighten: float = 0.0
-    fades: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -115,7 +109,9 @@ class Constraint:
         check_probs(probs)
         if annotation is not None and annotation.batch != probs.shape[0]:
             raise ValueError(f"annotation of {annotation.batch} images for probabilities of {probs.shape[0]}")
-        return self.statistic(_select(probs, self.constrained(probs.shape[1])), **self._inputs(image, annotation))
+        return self.statistic(
+            select(probs, constrained(self.classes, probs.shape[1])), **self._inputs(image, annotation)
+        )
 
     def interval(
         self,
@@ -194,13 +190,6 @@ class Constraint:
                 )
         return interval.tightened(self.tighten) if aimed and self.tighten else interval
 
-    def constrained(self, K: int) -> list[int]:
-        """The constrained classes of a prediction of `K`."""
-        classes = list(range(1, K)) if self.classes is None else list(self.classes)
-        if not classes or max(classes) >= K:
-            raise ValueError(f"classes {classes} cannot be constrained in a prediction of {K} classes")
-        return classes
-
     def _facts(self, K: int, annotation: Annotation | None) -> Mapping[str, Tensor]:
         if annotation is None:
             return {}
@@ -213,15 +202,23 @@ class Constraint:
         for name, fact in facts.items():
             if fact.shape[1] != K:
                 raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but the prediction has {K} classes")
-        classes = self.constrained(K)
-        return {name: _select(fact, classes) for name, fact in facts.items()}
+        classes = constrained(self.classes, K)
+        return {name: select(fact, classes) for name, fact in facts.items()}
 
     def _inputs(self, image: Tensor | None, annotation: Annotation | None) -> dict[str, Tensor | Scans | None]:
         scans = annotation.scans if annotation is not None and self.scope == "volume" else None
         return self.statistic.inputs(image, scans)
 
 
-def _select(x: Tensor, classes: Sequence[int]) -> Tensor:
+def constrained(classes: Sequence[int] | None, K: int) -> list[int]:
+    """The chosen classes of a prediction of `K`: all but the background, if none are named."""
+    chosen = list(range(1, K)) if classes is None else list(classes)
+    if not chosen or max(chosen) >= K:
+        raise ValueError(f"classes {chosen} cannot be constrained in a prediction of {K} classes")
+    return chosen
+
+
+def select(x: Tensor, classes: Sequence[int]) -> Tensor:
     """Some classes of `(B, K, ...)`. Indexing with a list would copy that list to the device at every step."""
     first, last = classes[0], classes[-1]
     if list(classes) == list(range(first, last + 1)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -77,3 +77,7 @@ def log_barrier(t: float | Tensor) -> LogBarrier:
     if not (math.isfinite(float(t)) and t > 0):
         raise ValueError(f"t must be positive and finite, not {t}")
     return LogBarrier(t)
+
+
+penalties: dict[str, Callable[..., Any]] = {"quadratic": quadratic, "hinge": hinge, "log_barrier": log_barrier}
+"""By name, for settings: functions of a violation, or what makes one from its arguments. Add your own."""

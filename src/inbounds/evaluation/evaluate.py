@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import Batch, Samples, as_float, load, truth_of
+from inbounds.config import supervision_of
 from inbounds.errors import BadInput
 from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
 from inbounds.evaluation.surface import require_monai, surface_distances
@@ -25,7 +26,6 @@ from inbounds.regions.statistic import most_probable
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
-from inbounds.runs.supervise import supervision_of
 from inbounds.store.record import Record
 from inbounds.supervision import Supervision
 from inbounds.writing import write_json
@@ -161,7 +161,7 @@ def _satisfied(supervision: Supervision, probs: Tensor, mask: Tensor, batch: Bat
     rows: Numbers = []
     order = torch.arange(probs.shape[1])[:, None, None]
     masks = (mask[:, None] == order).to(probs)
-    for constraint in supervision.watched:
+    for constraint in supervision.constraints:
         scopes: list[int | Literal[""]] = list(range(record.slices)) if constraint.scope == "image" else [""]
         for kind, region in (("soft", probs), ("hard", masks)):
             satisfied, known = constraint.satisfied(region, batch.image, batch.annotation)

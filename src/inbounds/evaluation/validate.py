@@ -55,12 +55,12 @@ def validate(
     training = network.training
     network.eval()
     overlaps, soft_sizes, hard_sizes = [], [], []
-    satisfied: dict[str, list[tuple[Tensor, ...]]] = {constraint.name: [] for constraint in supervision.watched}
+    satisfied: dict[str, list[tuple[Tensor, ...]]] = {constraint.name: [] for constraint in supervision.constraints}
     for group in samples.groups(CHUNK) if groups is None else groups:
         batch = samples.whole(group)
         probs = probabilities(network, batch.image)
         mask = most_probable(probs)
-        for constraint in supervision.watched:
+        for constraint in supervision.constraints:
             soft, _ = constraint.satisfied(probs, batch.image, batch.annotation)
             hard, known = constraint.satisfied(probs, batch.image, batch.annotation, hard=True)
             satisfied[constraint.name].append((soft & known, hard & known, known))

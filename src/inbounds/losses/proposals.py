@@ -11,6 +11,7 @@ from torch import Tensor
 
 from inbounds.annotations import UNLABELLED, Annotation
 from inbounds.constraints import Constraint, Interval
+from inbounds.constraints.constraint import constrained
 from inbounds.losses.projection import Exact, Projection
 from inbounds.regions import size
 from inbounds.regions.statistic import most_probable
@@ -53,7 +54,7 @@ class Proposals:
         """The labels to train on."""
         bounded, label, K = self.constraint, annotation.label, log_probs.shape[1]
         scans = annotation.scans if bounded.scope == "volume" else None
-        classes = bounded.constrained(K)
+        classes = constrained(bounded.classes, K)
         bounds = bounded.interval(log_probs.exp(), None, annotation, aimed=True)
         shape = (log_probs.shape[0] if scans is None else scans.count, len(classes), 1)
         lower, upper = (side.expand(shape) for side in (bounds.lower, bounds.upper))

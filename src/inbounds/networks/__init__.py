@@ -1,9 +1,21 @@
 """From an image to one score per class and pixel: ENet, U-Nets, MONAI's networks by name; scores that follow edges."""
 
-from inbounds.networks.build import AnySize, Dilate, InitialShare, build, networks
+from inbounds.networks.build import AnySize, build, networks
 from inbounds.networks.edge_filter import EdgeFilter
 from inbounds.networks.enet import ENet
+from inbounds.networks.heads import Dilate, InitialShare, heads
 from inbounds.networks.residual_unet import ResidualUNet
 from inbounds.networks.unet import UNet
 
-__all__ = ["AnySize", "Dilate", "ENet", "EdgeFilter", "InitialShare", "ResidualUNet", "UNet", "build", "networks"]
+__all__ = [
+    "AnySize",
+    "Dilate",
+    "ENet",
+    "EdgeFilter",
+    "InitialShare",
+    "ResidualUNet",
+    "UNet",
+    "build",
+    "heads",
+    "networks",
+]

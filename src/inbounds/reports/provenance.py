@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from inbounds.config import Settings
+from inbounds.config import read_settings
 from inbounds.runs.run import Run
 
 
 def settings_of(run: Run) -> Iterator[tuple[str, str, bool]]:
     """Every setting, its value, and whether it is other than by default."""
-    usual = dict(_flat(Settings(recipe=run.settings.recipe).model_dump()))
+    usual = dict(_flat(read_settings(run.settings.recipe).model_dump()))
     for key, value in _flat(run.settings.model_dump()):
         yield key, _text(value), usual.get(key) != value
 

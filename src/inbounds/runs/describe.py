@@ -8,10 +8,11 @@ from typing import Any
 from inbounds.config import Hybrid
 from inbounds.constraints import Common, Constraint, Fixed, Individual, Tags
 from inbounds.store.store import FULL
+from inbounds.supervision import Supervision
 
 
 def describe(
-    annotation: str, about: Mapping[str, Any], hybrid: Hybrid, constraints: Sequence[Constraint], classes: Sequence[str]
+    annotation: str, about: Mapping[str, Any], hybrid: Hybrid, supervision: Supervision, classes: Sequence[str]
 ) -> tuple[str, ...]:
     """Which pixels are labelled, then one phrase for each constraint.
 
@@ -19,7 +20,7 @@ def describe(
         annotation: The name of the labels.
         about: How they were made.
         hybrid: How many scans are labelled in full.
-        constraints: Of the supervision.
+        supervision: With the constraints.
         classes: The names of classes 1, 2, ...
     """
     strategy = about.get("strategy", "")
@@ -34,16 +35,9 @@ def describe(
         weight = hybrid.weak_label_weight
         others = f"{labels} in the others" + (f" (counting {weight:.3g})" if weight != 1 else "")
         labels = f"{scans}, " + ("nothing else" if hybrid.only_full else others)
-    return (labels, *(_phrase(one, classes) + _aim(one) for one in constraints))
-
-
-def _aim(constraint: Constraint) -> str:
-    words = ["a wish"] if constraint.wish else []
-    if constraint.tighten:
-        words.append(f"aiming inside by {100 * constraint.tighten:.3g} %")
-    if constraint.fades:
-        words.append("fading")
-    return f" ({', '.join(words)})" if words else ""
+    aims = [f" (aiming inside by {100 * one.tighten:.3g} %)" if one.tighten else "" for one in supervision.constraints]
+    bounds = [_phrase(one, classes) + aim for one, aim in zip(supervision.constraints, aims, strict=True)]
+    return (labels, *bounds)
 
 
 def _phrase(constraint: Constraint, classes: Sequence[str]) -> str:

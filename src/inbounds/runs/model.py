@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from inbounds.config import network_of
 from inbounds.runs.checkpoint import load_weights
-from inbounds.runs.network import network_of
 from inbounds.runs.run import Run
 
 

@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import draw_full
-from inbounds.config import Settings
+from inbounds.config import Settings, network_of, supervision_of
 from inbounds.errors import BadInput
 from inbounds.runs.describe import describe
-from inbounds.runs.network import network_of
-from inbounds.runs.supervise import supervision_of
 from inbounds.store.store import FULL, Store
 from inbounds.writing import write_json
 
@@ -101,7 +100,7 @@ class Run:
         if store.classes[0] in chosen or len(set(chosen)) != len(chosen):
             raise BadInput(f"{store.path}: classes must differ and cannot be the background: {', '.join(chosen)}")
         supervision = supervision_of(settings, store, chosen, facts)
-        network_of(settings.network, store.channels, len(chosen) + 1)
+        _try(network_of(settings.network, store.channels, len(chosen) + 1), settings.network.name, store)
         training = [number for number, record in enumerate(store.records) if record.split == "train"]
         draw_full(store, training, settings.hybrid.full_scans, seed, only=settings.hybrid.only_full)
         labelled = store.about(annotation)
@@ -119,7 +118,7 @@ class Run:
             },
             "annotation": {"name": annotation, **labelled},
             "facts": facts,
-            "known": describe(annotation, labelled, settings.hybrid, supervision.constraints, chosen),
+            "known": describe(annotation, labelled, settings.hybrid, supervision, chosen),
             "classes": chosen,
             "channels": store.channels,
             "seed": seed,
@@ -211,6 +210,18 @@ class Run:
         if store.checksums != self.about["data"]["checksums"]:
             raise BadInput(f"{self.store}: not the data that {self.path} was trained on: its checksums differ")
         return store
+
+
+def _try(network: nn.Module, name: str, store: Store) -> None:
+    """Refuse a network that cannot take the store's slices, such as one for volumes."""
+    sides = [min(side, 64) for side in store.shape]
+    try:
+        probabilities = network.eval()(torch.zeros(1, store.channels, *sides))
+        if probabilities.shape[2:] != torch.Size(sides):
+            raise ValueError(f"gives scores of shape {tuple(probabilities.shape)}")
+    except (ValueError, RuntimeError, IndexError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"network.name={name}: cannot take slices of {sides[0]}x{sides[1]} ({reason})") from None
 
 
 def _gpu(device: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A supervision is a label loss plus constraints. A training loop needs to know nothing else."""
+"""A supervision is a label loss plus constraints plus regularisers. A training loop needs to know nothing else."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from inbounds.annotations import Annotation
 from inbounds.constraints import Constraint
 from inbounds.losses import cross_entropy
 from inbounds.regions.statistic import check_probs, wide
+from inbounds.regularisers.regulariser import Regulariser
 
 
 class Terms(NamedTuple):
@@ -29,7 +30,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Supervision:
-    """How labelled pixels and constraints combine: `H(S) + sum of weighted penalties` (Eq. "Cross-Entropy").
+    """How labels, constraints and regularisers combine: `H(S) + sum of weighted penalties` (Eq. "Cross-Entropy").
 
     Full, partial and hybrid supervision differ in the annotation alone: an image whose label is complete and whose
     facts are unknown is fully supervised, wherever in a batch it stands.
@@ -41,6 +42,7 @@ class Supervision:
             whoever asks which constraints hold hears of it.
         proposals: Completes the labels before the label loss sees them: a function of log-probabilities and annotation,
             such as `Proposals`.
+        regularisers: What a prediction should be whatever is known.
 
     Example:
         >>> supervise = Supervision(constraints=[Constraint(size, Fixed(60, 2000), weight=0.01)])
@@ -51,19 +53,21 @@ class Supervision:
     label_loss: Callable[..., Tensor] = cross_entropy
     constraints: Sequence[Constraint] = ()
     proposals: Callable[[Tensor, Annotation], Tensor] | None = None
+    regularisers: Sequence[Regulariser] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.constraints, Sequence) or not all(isinstance(c, Constraint) for c in self.constraints):
             raise ValueError(f"constraints must be a list of Constraint, not {self.constraints!r}")
         object.__setattr__(self, "constraints", tuple(self.constraints))
-        names = ["labels", *(constraint.name for constraint in self.constraints)]
+        object.__setattr__(self, "regularisers", tuple(self.regularisers))
+        names = ["labels", *(term.name for term in self.terms)]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"two loss terms are called {twice[0]!r}: give one of the constraints another `name`")
+            raise ValueError(f"two loss terms are called {twice[0]!r}: give one of them another `name`")
 
     @property
-    def watched(self) -> list[Constraint]:
-        """The constraints that hold or do not: all but wishes."""
-        return [constraint for constraint in self.constraints if not constraint.wish]
+    def terms(self) -> list[Constraint | Regulariser]:
+        """All that is added to the label loss."""
+        return [*self.constraints, *self.regularisers]
 
     def __call__(
         self,
@@ -85,11 +89,11 @@ class Supervision:
         weighed = {} if annotation.label_weight is None else {"label_weight": annotation.label_weight}
         total = self.label_loss(log_probs, label, **weighed)
         named = {"labels": total.detach()}
-        active = [c for c in self.constraints if isinstance(c.weight, Tensor) or c.weight != 0]
+        active = [term for term in self.terms if isinstance(term.weight, Tensor) or term.weight != 0]
         if active:
             probs = log_probs.exp()
-            for constraint in active:
-                term = constraint(probs, image, annotation)
-                named[constraint.name] = term.detach()
-                total = total + term
+            for term in active:
+                value = term(probs, image, annotation)
+                named[term.name] = value.detach()
+                total = total + value
         return Terms(total, named)

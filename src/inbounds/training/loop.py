@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inbounds.batches.augment import Augment
 from inbounds.batches.samples import by_scan, by_slice
+from inbounds.config import augment_of, supervision_of
 from inbounds.errors import BadInput
 from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
@@ -26,9 +26,9 @@ from inbounds.runs.checkpoint import State
 from inbounds.runs.metrics import Log, Measured
 from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
-from inbounds.runs.supervise import supervision_of
-from inbounds.supervision import Supervision
 from inbounds.training.data import Data
+from inbounds.training.schedule import Schedule
+from inbounds.training.selection import select
 from inbounds.training.step import Step
 from inbounds.training.stream import AHEAD, MARK, Fetched, GraphedStep, Stream
 
@@ -89,18 +89,6 @@ def _has_compiler(device: torch.device) -> bool:
     return any(shutil.which(name) is not None for name in names)
 
 
-def _fading(supervision: Supervision, device: torch.device) -> tuple[Supervision, list[tuple[Tensor, float]]]:
-    """The same with tensors, which graphs read anew, as weights of what fades; and these with their first values."""
-    constraints, fading = [], []
-    for one in supervision.constraints:
-        if one.fades and one.weight:
-            weight = torch.tensor(float(one.weight), device=device)
-            fading.append((weight, float(one.weight)))
-            one = replace(one, weight=weight)
-        constraints.append(one)
-    return replace(supervision, constraints=constraints), fading
-
-
 class Trainer:
     """One run on its way: data, network, optimiser and where it stands.
 
@@ -133,17 +121,17 @@ class Trainer:
         if self.stream.cuda_graphs:
             # Shapes do not change, so that looking for the fastest kernels pays, where any will do.
             torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
-        self.supervision, self.fading = _fading(supervision_of(settings, store, run.classes, run.facts), device)
+        self.schedule = Schedule(training, device)
+        self.supervision = self.schedule.following(supervision_of(settings, store, run.classes, run.facts))
         data = data or Data()
         self.samples = data.samples(run, device, "train")
         self._require_knowledge()
         held_out = [record for record in store.records if record.split == "validation"]
         self.held_out = data.samples(run, device, "validation") if held_out else None
         self.truth = data.truth(run, device) if any(record.truth for record in held_out) else None
-        self.lr = torch.tensor(training.lr, device=device)
         self.optimiser = torch.optim.Adam(
             self.network.parameters(),
-            lr=self.lr,
+            lr=self.schedule.lr,
             betas=training.betas,
             weight_decay=training.weight_decay,
             fused=True,
@@ -170,7 +158,7 @@ class Trainer:
         A wish may have nothing to act on, as where all is labelled.
         """
         run = self.run
-        idle = [] if run.settings.hybrid.only_full else self.supervision.watched
+        idle = [] if run.settings.hybrid.only_full else self.supervision.constraints
         for group in self.samples.groups(CHUNK) if idle else ():
             batch = self.samples.whole(group)
             shape = batch.image.shape
@@ -212,7 +200,7 @@ class Trainer:
             self.fabric.setup_module(self.network),
             self.supervision,
             self.samples,
-            Augment(**self.run.settings.augment.model_dump()),
+            augment_of(self.run.settings),
             self.optimiser,
             self.fabric.backward,
             self.stream,
@@ -256,7 +244,7 @@ class Trainer:
         if latest is not None:
             self.state = checkpoint.load(latest, self.judged, self.optimiser, self.network if training.ema else None)
             self._restore_generators()
-        self._set_lr()
+        self.schedule.advance(self.state, self.optimiser)
         self.stream.ready()
         if self.state.epoch < training.epochs:
             # The first step may take a minute, to be compiled.
@@ -404,34 +392,10 @@ class Trainer:
         """Whether this epoch's network is the best so far; and the learning rate of the next epoch."""
         numbers = {row.metric: row.value for row in rows if row.split == "validation" and not row.klass}
         self.validation = {metric: value for metric, value in numbers.items() if not math.isnan(value)}
-        score, violations, state = self.validation.get("dsc_slice"), self.validation.get("violations"), self.state
-        best = score is not None and (state.best is None or score > state.best[0])
-        fewer = violations is not None and (state.fewest is None or violations < state.fewest)
-        if score is not None or violations is not None:
-            # The schedule's progress; without a truth to score by, it is fewer violated bounds.
-            progress = best if score is not None else fewer
-            state.bad_epochs = 0 if progress else state.bad_epochs + 1
-        if score is not None and best:
-            state.best = score, state.epoch
-        if fewer:
-            state.fewest = violations
+        best = select(self.state, self.validation)
         with self.stream.here():
-            self._set_lr()
+            self.schedule.advance(self.state, self.optimiser)
         return best
-
-    def _set_lr(self) -> None:
-        """The learning rate of the next epoch."""
-        training = self.run.settings.training
-        if training.schedule == "cosine":
-            self.state.lr = training.lr * (1 + math.cos(math.pi * self.state.epoch / training.epochs)) / 2
-        elif self.state.bad_epochs >= training.patience:
-            self.state.bad_epochs = 0
-            self.state.lr *= training.factor
-        self.lr.fill_(self.state.lr)
-        for weight, at_first in self.fading:
-            weight.fill_(at_first * self.state.lr / training.lr)
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.lr
 
     def _generators(self) -> dict[str, Tensor]:
         return {"generator.order": self.order.get_state(), f"generator.{self._kind}": self.stream.generator.get_state()}

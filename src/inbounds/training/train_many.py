@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from inbounds.config.build import trust, trusted
 from inbounds.errors import BadInput
 from inbounds.runs.run import Run
 from inbounds.training.data import Data
@@ -88,7 +89,7 @@ def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
             while waiting and (not going or _threads(waiting[0]) + _busy(going) <= (os.cpu_count() or 1)):
                 run = waiting.pop(0)
                 ours, theirs = context.Pipe(duplex=False)
-                begun = context.Process(target=_alone, args=(run.path, resume, theirs))
+                begun = context.Process(target=_alone, args=(run.path, resume, theirs, trusted(run.settings)))
                 begun.start()
                 theirs.close()
                 going[ours] = run, begun
@@ -121,10 +122,12 @@ def _busy(going: dict[Connection, tuple[Run, BaseProcess]]) -> int:
     return sum(_threads(run) for run, _ in going.values())
 
 
-def _alone(path: Path, resume: bool, pipe: Connection) -> None:
+def _alone(path: Path, resume: bool, pipe: Connection, modules: Sequence[str]) -> None:
     """One run in a process of its own; what it tells goes through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one hears Ctrl-C and ends it
     try:
+        for module in modules:
+            trust(module)
         Trainer(Run.open(path), pipe.send).fit(resume=resume)
     except (NotFinite, BadInput) as error:
         pipe.send(str(error))

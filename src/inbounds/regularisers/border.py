@@ -12,24 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from inbounds.regions.fractions import fit_to
-from inbounds.regions.scans import Scans, total
-from inbounds.regions.statistic import statistic
+from inbounds.regions.statistic import check_probs
 
 
-def _pixels(
-    probs: Tensor,
-    image: Tensor,  # noqa: ARG001
-    *,
-    edge: float = 0.1,  # noqa: ARG001
-    reach: int = 3,  # noqa: ARG001
-    framed: bool = False,  # noqa: ARG001
-    power: float = 2,  # noqa: ARG001
-    scans: Scans | None = None,  # noqa: ARG001
-) -> float:
-    return math.prod(probs.shape[2:])
-
-
-@statistic(scale=_pixels)
 def border(
     probs: Float[Tensor, "B K *space"],
     image: Float[Tensor, "B channels *space"],
@@ -38,18 +23,17 @@ def border(
     reach: int = 3,
     framed: bool = False,
     power: float = 2,
-    scans: Scans | None = None,
-) -> Float[Tensor, "N K M"]:
+) -> Float[Tensor, "B K"]:
     """How far neighbours that look alike differ: `sum w_pq |S_p - S_q|^power` over pairs of pixels.
 
     Pairs are at most `reach` pixels apart along each axis, and the sum is divided by the number of pairs that belong to
     a pixel (half of its neighbours). A pair of the same brightness counts 1, a pair whose brightness differs by `d`
     counts `exp(-d^2 / (2 edge^2))`. So of a mask it grows with the length of border that no edge of the image accounts
-    for. An upper bound of 0 asks a region to end at edges, and to fill the space between them. With a power of 2 it is
+    for. Lowering it asks a region to end at edges, and to fill the space between them. With a power of 2 it is
     the energy that a random walker minimises (Grady, 2006), and slow changes of probability cost less than steps; with
     a power of 1 it is a total variation, to which both are the same, and regions become sharp and rather small.
 
-    Empty region: 0. Natural scale: the number of pixels of one image.
+    The sum is divided by the number of pixels of one image. Empty region: 0.
 
     Args:
         probs: Probabilities.
@@ -59,15 +43,15 @@ def border(
         framed: Beyond the image there is no region, and it looks as at its rim: what reaches the rim has a border
             there. Without, a region that fills the image has none.
         power: Of the difference in probability, 1 or more. Of a mask, all powers find the same.
-        scans: Which slices belong together; sums are then those of a scan. Pairs lie within a slice.
 
     Example:
         >>> image = torch.tensor([[[[0.0, 0.0, 1.0]]]])
         >>> border(torch.tensor([[[[1.0, 1.0, 0.0]]]]), image, reach=1).round()
-        tensor([[[0.]]])
-        >>> border(torch.tensor([[[[1.0, 0.0, 0.0]]]]), image, reach=1)
-        tensor([[[0.2500]]])
+        tensor([[0.]])
+        >>> border(torch.tensor([[[[1.0, 0.0, 0.0]]]]), image, reach=1)  # one pair in four, over three pixels
+        tensor([[0.0833]])
     """
+    check_probs(probs)
     if not edge > 0 or reach < 1:
         raise ValueError(f"edge must be above 0 and reach at least 1, not {edge} and {reach}")
     if not power >= 1:
@@ -91,10 +75,10 @@ def border(
         for axis, side in enumerate(probs.shape[2:], start=2):
             pull = pull.narrow(axis, reach, side)
         pull = pull * (2 / ((2 * reach + 1) ** (probs.ndim - 2) - 1))
-        energy = (probs * pull).flatten(2).sum(dim=2)
+        energy: Tensor = (probs * pull).flatten(2).sum(dim=2)
     # The gradient is known: keeping all neighbours of all pixels for it would take much memory.
     energy = energy + power * ((probs - probs.detach()) * pull).flatten(2).sum(dim=2)
-    return total(energy, scans).unsqueeze(-1)
+    return energy / math.prod(probs.shape[2:])
 
 
 def _wider(x: Float[Tensor, "B C *space"], by: int, beyond: float | None = None) -> Float[Tensor, "B C *wide"]:

@@ -19,9 +19,9 @@ def test_defaults_are_the_papers() -> None:
 def test_a_file_then_single_changes(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text('[training]\nepochs = 7\nbatch = 4\n[network]\nname = "residual_unet"\nsettings = {width = 8}\n')
-    settings = read_settings("tags", file, ["training.epochs=9", "common.lower=60", "network.name=enet"])
+    settings = read_settings("tags", file, ["training.epochs=9", "constraints.size.tighten=0.1", "network.name=enet"])
     assert (settings.training.epochs, settings.training.batch, settings.network.name) == (9, 4, "enet")
-    assert settings.common.lower == 60
+    assert settings.constraints["size"].tighten == 0.1
     assert settings.network.settings == {"width": 8}
 
 
@@ -34,7 +34,12 @@ def test_a_file_then_single_changes(tmp_path: Path) -> None:
         ("training.epochs=many", "training.epochs is 'many'"),
         ("training.epochs", "write it as key=value"),
         ("network.name.x=1", "training|network"),
-        ("common={lower=1, patient='a'}", "give lower and upper, or a patient"),
+        ("training.betas=[2,3]", r"--set training.betas=\[2,3\]: training.betas.0 is 2: .*less than 1"),
+        ("training.lr=1e300", "less than or equal to 10"),
+        ("training.device=tpu", "training.device is 'tpu'"),
+        ("augment.translate=8", "augment.translate is 8: .*less than 1"),
+        ("constraints.size.weight=-1", "greater than or equal to 0"),
+        ("constraints.size=3", "size is a group of settings, not 3"),
     ],
 )
 def test_refuses(change: str, message: str) -> None:

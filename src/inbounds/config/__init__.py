@@ -1,0 +1,18 @@
+"""Settings, and the one way from them to a network, a supervision and an augmentation."""
+
+from inbounds.config.build import augment_of, known_recipe, network_of, supervision_of, trust
+from inbounds.config.read import read_settings
+from inbounds.config.settings import Hybrid, Model, Network, Settings
+
+__all__ = [
+    "Hybrid",
+    "Model",
+    "Network",
+    "Settings",
+    "augment_of",
+    "known_recipe",
+    "network_of",
+    "read_settings",
+    "supervision_of",
+    "trust",
+]

@@ -1,0 +1,306 @@
+"""The one way from settings to objects: a network, a supervision, an augmentation."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from inbounds.batches.augment import Augment
+from inbounds.batches.fact_tensors import COMPONENTS, to_tensors
+from inbounds.config.settings import PARTS, Network, Settings
+from inbounds.constraints import Bounds, Common, Constraint, Tags
+from inbounds.constraints.bounds import kinds
+from inbounds.constraints.penalties import Penalty, penalties
+from inbounds.errors import BadInput, nearest
+from inbounds.losses import Proposals, projections
+from inbounds.networks import build, heads, networks
+from inbounds.networks.build import built
+from inbounds.regions import Statistic, statistics
+from inbounds.regularisers import Regulariser, regularisers
+from inbounds.store.store import Store
+from inbounds.supervision import Supervision, recipes
+
+REGISTRIES: dict[str, Mapping[str, Any]] = {
+    "statistic": statistics,
+    "bounds": kinds,
+    "penalty": penalties,
+    "term": regularisers,
+    "project": projections,
+    "network": networks,
+}
+GIVEN = {"statistic": ("probs", "image", "scans"), "term": ("probs", "image"), "penalty": ("violation",)}
+"""Arguments that a thing gets when it is called, not from settings."""
+_trusted: set[str] = set()
+
+
+def trust(module: str) -> None:
+    """Import a module that a person named, so that settings may use what is in it as `module:name`.
+
+    Nothing else is ever imported: what a store or a run names must have been trusted before.
+    """
+    if module in _trusted:
+        return
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        importlib.import_module(module)
+    except Exception as error:  # whatever a module raises while it is imported
+        raise BadInput(f"{module}: cannot be imported ({error!r}); check the name, and where it lies") from None
+    finally:
+        sys.path.pop(0)
+    _trusted.add(module)
+
+
+def modules_of(settings: Settings) -> set[str]:
+    """The modules whose code settings name as `module:name`."""
+    parts = (name.partition(":") for name in _names(settings.model_dump()))
+    return {module for module, colon, _ in parts if colon} - {"monai"}
+
+
+def trusted(settings: Settings) -> list[str]:
+    """Those of them that a person named."""
+    return sorted(modules_of(settings) & _trusted)
+
+
+def _names(content: Any, key: str = "") -> Iterable[str]:
+    """The names of all things that settings choose."""
+    if not isinstance(content, dict):
+        return
+    name = content.get(PARTS.get(key, "name" if key == "network" else ""))
+    if isinstance(name, str):
+        yield name
+    for inner, value in content.items():
+        yield from _names(value, inner)
+
+
+def thing(what: str, name: Any) -> Any:
+    """A thing by its name, or by `module:name` from a module that a person named."""
+    known = REGISTRIES[what]
+    if name in known:
+        return known[name]
+    module, colon, attribute = str(name).partition(":")
+    if colon and module in _trusted:
+        value: Any = getattr(sys.modules[module], attribute, None)
+        if value is None:
+            raise BadInput(f"{what} {name!r}: {module} has no {attribute!r}")
+        return value
+    if colon and module != "monai":
+        raise BadInput(f"{what} {name!r}: no settings load code by themselves; name it with --import {module}")
+    raise BadInput(f"no {what} {name!r}; {nearest(str(name), known)}")
+
+
+def arguments(what: str, name: str = "") -> list[str]:
+    """The arguments that settings may give a thing; of all things of its kind, if none is named."""
+    if not name:
+        return sorted({key for each in REGISTRIES[what] for key in arguments(what, each)})
+    function = _builder(what, name)
+    names = inspect.signature(getattr(function, "function", function)).parameters
+    return [key for key in names if key not in GIVEN.get(what, ())]
+
+
+def _builder(what: str, name: str) -> Any:
+    return _common if (what, name) == ("bounds", "common") else thing(what, name)
+
+
+def _common(lower: Any = None, upper: Any = None, patient: str | None = None) -> Bounds:  # noqa: ARG001
+    """What `common` takes in settings: a range, or a patient to fit it on."""
+    return Common(lower, upper)
+
+
+def _part(what: str, written: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """A thing and its arguments, once the thing is known to take them."""
+    label = PARTS[what]
+    if label not in written:
+        raise BadInput(f"{what}: say which, as {{{label} = ...}}; {nearest('', REGISTRIES[what])}")
+    given = {key: value for key, value in written.items() if key != label}
+    takes = arguments(what, written[label])
+    for key in given:
+        if key not in takes:
+            raise BadInput(f"{what} {written[label]!r} has no argument {key!r}; {nearest(key, takes)}")
+    return _builder(what, written[label]), given
+
+
+def check(settings: Settings) -> None:
+    """Refuse what no run could do: a thing that does not exist or take its arguments, bounds that nobody can know."""
+    for name, constraint in settings.constraints.items():
+        with _naming(f"constraints.{name}"):
+            statistic, _ = _part("statistic", constraint.statistic)
+            kind, given = _part("bounds", constraint.bounds)
+            _part("penalty", constraint.penalty)
+            fact = given.get("fact") or statistic.fact
+            if kind is kinds["individual"] and fact not in COMPONENTS:
+                known = ", ".join(COMPONENTS)
+                raise BadInput(f"individual bounds on {fact!r}, of which no fact exists; there are: {known}")
+    for name, regulariser in settings.regularisers.items():
+        with _naming(f"regularisers.{name}"):
+            _part("term", regulariser.term)
+    if settings.proposals is not None:
+        with _naming("proposals"):
+            _part("project", settings.proposals.project)
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Say where in the settings something is wrong."""
+    try:
+        yield
+    except (KeyError, ValueError, TypeError) as error:
+        raise BadInput(f"{where}: {error}") from None
+
+
+def known_recipe(name: str) -> str:
+    """The name of a recipe, or a refusal that names the nearest."""
+    if name not in recipes:
+        raise BadInput(f"no recipe {name!r}; {nearest(name, recipes)}")
+    return name
+
+
+def expanded(recipe: str) -> dict[str, Any]:
+    """The settings that a recipe stands for."""
+    supervision = recipes[recipe]()
+    content: dict[str, Any] = {}
+    if supervision.constraints:
+        content["constraints"] = {one.name: _written(one) for one in supervision.constraints}
+    if isinstance(proposals := supervision.proposals, Proposals):
+        project = _named("project", proposals.project)
+        content["proposals"] = {"project": project, "harden": proposals.harden, "sides": proposals.sides}
+    return content
+
+
+def _written(constraint: Constraint) -> dict[str, Any]:
+    bounds = _named("bounds", constraint.bounds)
+    statistic = {"name": constraint.statistic.fact}
+    return {"statistic": statistic, "bounds": bounds, "weight": constraint.weight, "scope": constraint.scope}
+
+
+def _named(what: str, value: Any) -> dict[str, Any]:
+    """A thing that remembers its arguments, as settings write it: its name, and what is not as by default."""
+    name = next(name for name, kind in REGISTRIES[what].items() if kind is type(value))
+    given = {each.name: getattr(value, each.name) for each in fields(value)}
+    usual = {each.name: each.default for each in fields(value) if each.default is not MISSING}
+    return {PARTS[what]: name} | {key: item for key, item in given.items() if key not in usual or usual[key] != item}
+
+
+def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
+    """The network that the settings describe, untrained, with its heads.
+
+    Raises:
+        BadInput: There is no such network, or it does not take these settings.
+    """
+    name, own = settings.name, ":" in settings.name and not settings.name.startswith("monai:")
+    builder = thing("network", name) if own else None
+    try:
+        made: nn.Module = (
+            built(name, builder, channels, classes, settings.settings)
+            if builder is not None
+            else build(name, channels, classes, **settings.settings)
+        )
+    except (ValueError, TypeError, ImportError) as error:
+        raise BadInput(f"network.name={name}: {error}") from None
+    for head_name, head in heads.items():
+        if value := getattr(settings, head_name):
+            try:
+                made = head(made, value, classes)
+            except ValueError as error:
+                raise BadInput(f"network.{head_name}={value}: {error}") from None
+    return made
+
+
+def augment_of(settings: Settings) -> Augment:
+    """What changes every batch."""
+    return Augment(**settings.augment.model_dump())
+
+
+def supervision_of(settings: Settings, store: Store, classes: Sequence[str], facts: str | None) -> Supervision:
+    """The supervision that the settings describe.
+
+    Args:
+        settings: Of the run.
+        store: Where the facts are, for bounds that are fitted on a patient.
+        classes: The chosen classes, in the order of the network's outputs 1, 2, ...
+        facts: The name of the facts, if there are any.
+    """
+
+    def chosen(name: str, written: Sequence[str] | None) -> list[int] | None:
+        if written is None:
+            return None
+        if unknown := [klass for klass in written if klass not in classes]:
+            raise BadInput(f"{name}: class {unknown[0]!r} is not trained; trained are {', '.join(classes)}")
+        return [classes.index(klass) + 1 for klass in written]
+
+    constraints, terms = {}, []
+    for name, written in settings.constraints.items():
+        with _naming(f"constraints.{name}"):
+            statistic, given = _part("statistic", written.statistic)
+            bounds = _bounds(written.bounds, statistic, store, classes, facts)
+            constraints[name] = Constraint(
+                statistic.using(**given) if given else statistic,
+                bounds,
+                _penalty(written.penalty),
+                classes=chosen(name, written.classes),
+                weight=written.weight,
+                scope=written.scope,
+                name=name,
+                tighten=0.0 if isinstance(bounds, Tags) else written.tighten,
+            )
+    for name, regulariser in settings.regularisers.items():
+        with _naming(f"regularisers.{name}"):
+            term, given = _part("term", regulariser.term)
+            how = regulariser.model_dump(include={"weight", "schedule", "where"})
+            terms.append(
+                Regulariser(partial(term, **given), classes=chosen(name, regulariser.classes), name=name, **how)
+            )
+    return Supervision(
+        constraints=list(constraints.values()),
+        proposals=_proposals(settings, constraints),
+        regularisers=terms,
+    )
+
+
+def _proposals(settings: Settings, constraints: Mapping[str, Constraint]) -> Proposals | None:
+    if settings.proposals is None:
+        return None
+    with _naming("proposals"):
+        project, given = _part("project", settings.proposals.project)
+        how = settings.proposals.model_dump(include={"harden", "sides"})
+        return Proposals(constraints["size"], project(**given), **how)
+
+
+def _penalty(written: Mapping[str, Any]) -> Penalty:
+    function, given = _part("penalty", written)
+    if "violation" in inspect.signature(function).parameters:
+        function = partial(function, **given) if given else function
+    else:
+        function = function(**given)
+    penalty: Penalty = function
+    return penalty
+
+
+def _bounds(
+    written: Mapping[str, Any], statistic: Statistic[...], store: Store, classes: Sequence[str], facts: str | None
+) -> Bounds:
+    kind, given = _part("bounds", written)
+    patient = given.pop("patient", None) if kind is _common else None
+    if patient is None:
+        return kind(**given)  # type: ignore[no-any-return]
+    if given:
+        raise ValueError("give lower and upper, or a patient to fit them on, not both")
+    records = [record for record in store.records if record.patient == patient]
+    if not records or facts is None:
+        patients = sorted({record.patient for record in store.records})
+        what = "there are no facts" if records else f"no patient {patient!r}; {nearest(patient, patients)}"
+        raise BadInput(f"{store.path}: common bounds cannot be fitted: {what}")
+    table, _ = to_tensors(store, store.facts(facts), [store.class_index(name) for name in classes])
+    rows = [position for record in records for position in record.range]
+    try:
+        return Common.fit({name: fact[rows] for name, fact in table.items()}, statistic)
+    except ValueError as error:
+        raise BadInput(f"{store.path}, patient {patient}: {error}") from None

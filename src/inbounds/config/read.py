@@ -1,0 +1,167 @@
+"""Settings from what a person wrote: a recipe, then a TOML file, then single changes, each above the last."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from inbounds.config.build import arguments, check, expanded, known_recipe, modules_of, trust
+from inbounds.config.settings import PARTS, Settings
+from inbounds.errors import BadInput, nearest
+
+Content = dict[str, Any]
+RIVALS = ((("relative",), ("absolute",)), (("patient",), ("lower", "upper")))
+"""Arguments of bounds that exclude each other: one that is given takes the place of the others."""
+
+
+def read_settings(
+    recipe: str,
+    file: Path | None = None,
+    changes: Sequence[str] = (),
+    *,
+    layers: Sequence[Mapping[str, Any]] = (),
+    shared: bool = False,
+) -> Settings:
+    """The settings of a run: of its recipe, then of layers and a TOML file, then single changes.
+
+    Args:
+        recipe: Expands to constraints and proposals.
+        file: Settings as TOML.
+        changes: Such as `training.epochs=50`; `weight=0.1` is short for `constraints.size.weight=0.1`, the weight of
+            the recipe's own bounds.
+        layers: Settings below those of the file.
+        shared: The same settings serve several recipes: what this one has no use for is left alone.
+
+    Raises:
+        BadInput: A key is unknown or a value does not fit; the message names it, and the nearest known key.
+    """
+    content: Content = {"recipe": known_recipe(recipe), **expanded(recipe)}
+    given = []
+    for where, layer in [("settings", layer) for layer in layers] + _file(file) + [_change(text) for text in changes]:
+        usable = _usable(deepcopy(dict(layer)), content, where, recipe, shared)
+        if usable.get("recipe", recipe) != recipe:
+            raise BadInput(f"{where}: made for the recipe {usable['recipe']!r}, not for {recipe!r}")
+        content = _merged(content, usable, where)
+        given.append((where, usable))
+    try:
+        settings = Settings.model_validate(content)
+    except ValidationError as error:
+        raise BadInput(_explain(error, given)) from None
+    for module in modules_of(settings):
+        trust(module)
+    try:
+        check(settings)
+    except BadInput as error:
+        raise BadInput(f"{_source(given, str(error).partition(':')[0].split('.'))}: {error}") from None
+    return settings
+
+
+def _file(file: Path | None) -> list[tuple[str, Content]]:
+    if file is None:
+        return []
+    try:
+        return [(str(file), tomllib.loads(file.read_text(encoding="utf-8")))]
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(f"{file}: cannot be read as TOML ({error})") from None
+
+
+def _change(text: str) -> tuple[str, Content]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise BadInput(f"--set {text}: write it as key=value, such as training.epochs=50")
+    try:
+        content: Any = tomllib.loads(f"value = {value.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        content = value.strip()  # a bare word is a string
+    for name in reversed(key.strip().split(".")):
+        content = {name: content}
+    return f"--set {text}", content
+
+
+def _usable(layer: Content, content: Content, where: str, recipe: str, shared: bool) -> Content:
+    """A layer without what this recipe has no use for, which is refused unless the layer serves others too."""
+    if "weight" in layer:
+        own = layer.setdefault("constraints", {}).setdefault("size", {})
+        own["weight"] = layer.pop("weight")
+
+    def refuse(what: str, remedy: str) -> None:
+        if not shared:
+            raise BadInput(f"{where}: the recipe {recipe!r} {what}; {remedy}")
+
+    if isinstance(layer.get("proposals"), dict) and "proposals" not in content:
+        refuse("makes no proposals", "leave it out, or train one of proposals_*")
+        del layer["proposals"]
+    constraints = layer.get("constraints")
+    if not isinstance(constraints, dict):
+        return layer
+    for name, written in list(constraints.items()):
+        if not isinstance(written, dict) or "statistic" in written:
+            continue
+        if name not in content.get("constraints", {}):
+            refuse(f"has no bounds called {name!r}", "leave it out, or write its statistic and bounds too")
+            del constraints[name]
+            continue
+        bounds = written.get("bounds")
+        if isinstance(bounds, dict) and "kind" not in bounds:
+            kind = content["constraints"][name]["bounds"]["kind"]
+            for key in [key for key in bounds if key not in arguments("bounds", kind)]:
+                if key in arguments("bounds"):
+                    takes = ", ".join(arguments("bounds", kind)) or "no arguments"
+                    refuse(f"has {kind} bounds, without {key!r}", f"they take {takes}")
+                    del bounds[key]
+    return layer
+
+
+def _merged(base: Any, layer: Any, where: str, key: str = "") -> Any:
+    """Dictionaries key by key, all else by the later; a thing of another name replaces the one before."""
+    if key in PARTS and isinstance(layer, str):
+        layer = {PARTS[key]: layer}
+    if not isinstance(base, dict) or key == "settings":  # those of a network are its own
+        return layer
+    if not isinstance(layer, dict):
+        raise BadInput(f"{where}: {key or 'settings'} is a group of settings, not {layer!r}")
+    if key in PARTS and layer.get(PARTS[key], base.get(PARTS[key])) != base.get(PARTS[key]):
+        return layer
+    for one, other in RIVALS if key == "bounds" else ():
+        for mine, theirs in ((one, other), (other, one)):
+            if any(name in layer for name in mine) and not any(name in layer for name in theirs):
+                base = {name: value for name, value in base.items() if name not in theirs}
+    return base | {name: _merged(base.get(name), value, where, name) for name, value in layer.items()}
+
+
+def _explain(error: ValidationError, given: Sequence[tuple[str, Content]]) -> str:
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"]]
+    key, where = ".".join(path), _source(given, path)
+    if first["type"] == "extra_forbidden":
+        return f"{where}: unknown setting {key!r}; {nearest(key, ['weight', *keys(Settings)], cutoff=0.4)}"
+    return f"{where}: {key or 'settings'} is {first.get('input')!r}: {first['msg'].removeprefix('Value error, ')}"
+
+
+def _source(given: Sequence[tuple[str, Content]], path: Sequence[str]) -> str:
+    """The last layer that says anything of a key or, where none does, of what it belongs to."""
+    for length in range(len(path), 0, -1):
+        for where, layer in reversed(given):
+            inner: Any = layer
+            for name in path[:length]:
+                inner = inner.get(name) if isinstance(inner, dict) else inner
+            if inner is not None:
+                return where
+    return "settings"
+
+
+def keys(model: type[BaseModel], before: str = "") -> list[str]:
+    """All keys of a model, those of its groups with the group's name in front."""
+    names = []
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            names += keys(inner, f"{before}{name}.")
+        else:
+            names.append(f"{before}{name}")
+    return names

@@ -1,0 +1,193 @@
+"""The settings of a training run, with their units and limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Model(BaseModel):
+    """Settings that cannot be changed once read, and know no others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Network(Model):
+    """Which network; `settings` go to its builder."""
+
+    name: str = "enet"
+    """`enet`, `unet`, `residual_unet`, or any of MONAI's as `monai:UNet`."""
+    settings: dict[str, Any] = {}
+    """What its builder takes, such as `{width = 32}`."""
+    edge_filter: float = Field(default=0.0, ge=0, le=1)
+    """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.1."""
+    dilate: int = Field(default=0, ge=0, le=100)
+    """A pixel has the best score within so many pixels: the network finds the cores that seeds come from."""
+    initial_share: float = Field(default=0.0, ge=0, lt=1)
+    """The probability of each class before training, such as 0.02; as the network has it, if 0."""
+
+
+class Training(Model):
+    """How it is trained. The defaults are the paper's on ACDC."""
+
+    epochs: int = Field(default=200, ge=1, le=100_000)
+    """How often all slices are gone through."""
+    batch: int = Field(default=1, ge=1, le=10_000)
+    """Slices in a step."""
+    whole_scans: bool | None = None
+    """A batch is one whole scan; by default where a constraint is on volumes."""
+    repeats: int = Field(default=1, ge=1, le=10_000)
+    """How often a slice is there in an epoch, each time augmented anew."""
+    lr: float = Field(default=5e-4, gt=0, le=10)
+    """The learning rate of Adam."""
+    betas: tuple[Share, Share] = (0.9, 0.99)
+    """Of Adam."""
+    weight_decay: float = Field(default=0.0, ge=0, le=10)
+    """Of Adam."""
+    schedule: Literal["plateau", "cosine"] = "plateau"
+    """`plateau`: times `factor` after `patience` epochs without progress. `cosine`: down to 0 at the last epoch."""
+    patience: int = Field(default=20, ge=1, le=100_000)
+    """Epochs without progress until `plateau` acts."""
+    factor: float = Field(default=0.5, gt=0, le=1)
+    """What `plateau` multiplies the learning rate by."""
+    ema: float = Field(default=0.0, ge=0, lt=1)
+    """Judge and keep a running mean of the weights; the share of the old mean that stays at each step, such as 0.99."""
+    precision: Literal["32", "bf16-mixed"] = "32"
+    """Of the network; losses are always in float32."""
+    device: str = Field(default="auto", pattern=r"^(auto|cpu|mps|(cuda|gpu)(:\d{1,2})?)$")
+    """`auto`, `cpu`, `cuda` or `cuda:1`."""
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    """On a CPU; all cores if not given. Results are the same bit for bit for the same number of threads."""
+    data_on_device: bool | None = None
+    """Whether all slices lie on the device; if not given, where they take at most half of its memory."""
+    cuda_graphs: bool = True
+    """On a GPU, replay each step as a CUDA graph (needs `data_on_device`)."""
+    compile: Literal["nothing", "network", "all"] | None = None
+    """`all` is the network and the loss. By default so where the run is long enough to repay the minute it takes."""
+    save_optimizer: bool = True
+    """Without it, as large as two networks, checkpoints are small, and a resumed run is not the same bit for bit."""
+
+
+class Augmentation(Model):
+    """What `inbounds.batches.augment.Augment` takes."""
+
+    flip: bool | Literal["rows", "columns"] = False
+    """Mirror both axes at random; or one of them."""
+    quarter: bool = False
+    """Turn by 0, 90, 180 or 270 degrees; square grids only."""
+    rotate: float = Field(default=0.0, ge=0, le=180)
+    """Degrees, at most, either way."""
+    translate: float = Field(default=0.0, ge=0, lt=1)
+    """Shift, at most, as a share of the side."""
+    zoom: float = Field(default=1.0, ge=1, le=10)
+    """Factor, at most: 1.1 is 1/1.1 to 1.1."""
+    contrast: float = Field(default=1.0, ge=1, le=10)
+    """Factor of the brightness, at most, or its inverse."""
+    brightness: float = Field(default=0.0, ge=0, le=1)
+    """What is added, at most; images go from 0 to 1."""
+
+
+class Hybrid(Model):
+    """How many scans are fully labelled, and whether the others are left out."""
+
+    full_scans: int = Field(default=0, ge=0)
+    """How many scans, drawn by the seed, are fully labelled."""
+    only_full: bool = False
+    """Leave the others out."""
+    repeat: int = Field(default=1, ge=1, le=10_000)
+    """How often an epoch goes through the fully labelled scans while it goes through the others once."""
+    weak_label_weight: float = Field(default=1.0, gt=0, le=1e9)
+    """How much the labels of the other scans count in the loss, where those of the fully labelled ones count as 1."""
+
+    @model_validator(mode="after")
+    def _of_some(self) -> Hybrid:
+        if self.repeat > 1 and not self.full_scans:
+            raise ValueError("repeat is of fully labelled scans, and full_scans is 0")
+        if self.weak_label_weight != 1 and (self.only_full or not self.full_scans):
+            left = "the others are left out" if self.only_full else "full_scans is 0"
+            raise ValueError(f"weak_label_weight is of scans beside fully labelled ones, and {left}")
+        return self
+
+
+Part = dict[str, Any]
+"""A thing by its name, with its own arguments: `{name = "log_barrier", t = 5}`, or the name alone."""
+
+
+class _Parts(Model):
+    @model_validator(mode="before")
+    @classmethod
+    def _names(cls, content: Any) -> Any:
+        """A name alone stands for the thing without arguments."""
+        if not isinstance(content, dict):
+            return content
+        parts = {key: value for key, value in content.items() if key in PARTS and isinstance(value, str)}
+        return content | {key: {PARTS[key]: value} for key, value in parts.items()}
+
+
+PARTS = {"statistic": "name", "bounds": "kind", "penalty": "name", "term": "name", "project": "name"}
+"""The settings that are a thing with arguments, and what its name is called."""
+
+
+class ProposalSettings(_Parts):
+    """How the recipes `proposals_*` make their proposals."""
+
+    project: Part
+    """`ascent`, the paper's, with `step_size`, `iterations` and `early_stop` (off, authors, corrected); or `exact`."""
+    harden: bool = True
+    """Train on a mask instead of probabilities."""
+    sides: Literal["both", "upper"] = "both"
+    """Both bounds, or the upper one alone, as the authors do with tags."""
+
+
+class ConstraintSettings(_Parts):
+    """A statistic, its bounds and a penalty; recipes expand to such constraints."""
+
+    statistic: Part
+    """What is measured: `size`, `centroid`, `spread`, `{name = "moment", order = 2}`, `mean_intensity`, ..."""
+    bounds: Part
+    """`tags`; `{kind = "common", lower, upper}` or `{kind = "common", patient}`, fitted on one patient;
+    `{kind = "individual", relative}` or `absolute`, `tight = "upper"`; `{kind = "fixed", lower, upper}`."""
+    penalty: Part = {"name": "quadratic"}
+    """What a violation costs: `quadratic`, `hinge`, `{name = "log_barrier", t = 5}`."""
+    classes: list[str] | None = None
+    """Which classes; all if not set."""
+    weight: float = Field(default=0.01, ge=0, le=1e9)
+    """Of the penalty in the loss."""
+    scope: Literal["image", "volume"] = "image"
+    """Measure each slice, or whole scans."""
+    tighten: float = Field(default=0.0, ge=0, lt=1)
+    """The loss asks for bounds drawn in by this share of themselves; tags are left as they are."""
+
+
+class RegulariserSettings(_Parts):
+    """What a prediction should be whatever is known of the image."""
+
+    term: Part
+    """`{name = "border", edge = 0.1, reach = 3, framed = false, power = 2}`: borders where the image has no edge."""
+    weight: float = Field(default=1.0, ge=0, le=1e9)
+    """Of the term in the loss."""
+    schedule: Literal["constant", "lr"] = "constant"
+    """`lr`: the weight falls as the learning rate does."""
+    where: Literal["everywhere", "present"] = "everywhere"
+    """In all images, or where a class is known to be present."""
+    classes: list[str] | None = None
+    """Which classes; all if not set."""
+
+
+class Settings(Model):
+    """Everything that decides what a run does, but for its seed, its data and where it goes."""
+
+    recipe: str
+    """What is known: see `inbounds recipes`. The command names it; it expands to constraints and proposals."""
+    network: Network = Network()
+    training: Training = Training()
+    augment: Augmentation = Augmentation()
+    hybrid: Hybrid = Hybrid()
+    constraints: dict[str, ConstraintSettings] = {}
+    """By the name of their loss term; `size` is that of the recipe's own bounds."""
+    regularisers: dict[str, RegulariserSettings] = {}
+    """By the name of their loss term."""
+    proposals: ProposalSettings | None = None

@@ -1,0 +1,164 @@
+"""From settings to a supervision and a network: what is built, what is refused, and whose code may be used."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from inbounds import Ascent, Exact, Supervision
+from inbounds.config import Settings, network_of, read_settings, supervision_of
+from inbounds.errors import BadInput
+from inbounds.store.store import Store
+
+
+@pytest.fixture(scope="module")
+def store(hearts: Store) -> Store:
+    return hearts
+
+
+def made(store: Store, recipe: str, *changes: str) -> Supervision:
+    return supervision_of(read_settings(recipe, None, changes), store, ["LV"], None)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes", "project", "harden"),
+    [
+        ("proposals_common", [], Ascent(), True),
+        ("proposals_common", ["proposals.project=exact"], Exact(), True),
+        (
+            "proposals_tags",
+            ["proposals.project.early_stop=off", "proposals.harden=false"],
+            Ascent(early_stop="off"),
+            False,
+        ),
+        ("proposals_individual", ["proposals.project={step_size=1e-4, iterations=9}"], Ascent(1e-4, 9), True),
+        ("proposals_volume", ["proposals.harden=false"], Exact(), False),
+        ("proposals_volume", ["proposals.project=ascent"], Ascent(), True),
+    ],
+)
+def test_proposals(store: Store, recipe: str, changes: list[str], project: object, harden: bool) -> None:
+    proposals = made(store, recipe, *changes).proposals
+    assert (proposals.project, proposals.harden) == (project, harden)
+
+
+@pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume", "proposals_individual", "centroid"])
+def test_a_margin_is_on_sizes_alone_and_on_proposals_too(store: Store, recipe: str) -> None:
+    supervision = made(store, recipe, "constraints.size.tighten=0.1")
+    margins = {constraint.name: constraint.tighten for constraint in supervision.constraints}
+    assert margins == {"size": 0.0 if recipe == "tags" else 0.1} | ({"centroid": 0.0} if recipe == "centroid" else {})
+    if recipe.startswith("proposals"):
+        assert supervision.proposals.constraint.tighten == 0.1
+
+
+def test_a_regulariser_with_its_arguments(store: Store) -> None:
+    image, probs = torch.zeros(1, 1, 8, 8), torch.linspace(0, 1, 8).expand(1, 2, 8, 8)
+    values = {}
+    for term in ("'border'", "{name='border', power=1}", "{name='border', framed=true}"):
+        (border,) = made(store, "tags", f"regularisers.border={{term={term}, weight=2.0}}").regularisers
+        values[term] = border(probs, image).item()
+    plain, sharp, framed = values.values()
+    assert 0 < plain < min(sharp, framed)
+
+
+def test_further_constraints_stand_beside_proposals(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "more.toml"
+    file.write_text('[constraints.where]\nstatistic = "centroid"\nbounds = {kind = "fixed", lower = 3}\n')
+    supervision = supervision_of(read_settings("proposals_common", file), store, ["LV"], None)
+    assert [constraint.name for constraint in supervision.constraints] == ["size", "where"]
+    assert supervision.proposals is not None
+
+
+@pytest.mark.parametrize(
+    ("recipe", "change", "message"),
+    [
+        ("tags", "proposals.project=exact", "'tags' makes no proposals; leave it out"),
+        ("proposals_volume", "proposals.project.step_size=1", "project 'exact' has no argument 'step_size'"),
+        ("proposals_tags", "proposals.project=newton", "no project 'newton'; there are: ascent, exact"),
+        ("full", "weight=1", "'full' has no bounds called 'size'"),
+        ("individual", "constraints.size.bounds.relativ=0.2", "has no argument 'relativ'; did you mean 'relative'"),
+        ("individual", "constraints.size.bounds.lower=2", "has individual bounds, without 'lower'; they take relative"),
+        (
+            "tags",
+            "constraints.size.penalty={name='log_barrier', s=3}",
+            "'log_barrier' has no argument 's'; there are: t",
+        ),
+        ("tags", "constraints.size.statistic=sise", "no statistic 'sise'; did you mean 'size'"),
+        ("tags", "constraints.x={statistic='spread', bounds={kind='individual', relative=0.1}}", "no fact exists"),
+        ("tags", "constraints.x={statistic='spread'}", "constraints.x.bounds is"),
+        ("tags", "regularisers.x={term={name='border', edg=1}}", "term 'border' has no argument 'edg'"),
+    ],
+)
+def test_refuses_what_cannot_work(store: Store, recipe: str, change: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message) as error:
+        made(store, recipe, change)
+    assert str(error.value).startswith(f"--set {change}: ")
+
+
+def test_several_recipes_share_settings(store: Store) -> None:
+    """What a recipe has no use for is left alone; what nobody knows is not."""
+    changes = ["weight=0.3", "constraints.size.bounds.patient=phantom001", "proposals.project=exact"]
+    settings = {
+        name: read_settings(name, None, changes, shared=True) for name in ("full", "tags", "common", "individual")
+    }
+    assert settings["full"].constraints == {}
+    assert [settings[name].constraints["size"].weight for name in ("tags", "common", "individual")] == [0.3] * 3
+    assert settings["tags"].constraints["size"].bounds == {"kind": "tags"}
+    assert settings["common"].constraints["size"].bounds == {"kind": "common", "patient": "phantom001"}
+    assert settings["individual"].proposals is None
+    with pytest.raises(BadInput, match="has no argument 'patiend'"):
+        read_settings("common", None, ["constraints.size.bounds.patiend=a"], shared=True)
+
+
+def test_a_margin_given_takes_the_place_of_the_other() -> None:
+    bounds = read_settings("individual", None, ["constraints.size.bounds.absolute=5"]).constraints["size"].bounds
+    assert bounds == {"kind": "individual", "absolute": 5}
+
+
+MINE = """
+import torch
+from torch import nn
+from inbounds import size, statistic
+
+@statistic(presence=size.presence)
+def half(probs, *, scans=None):
+    return size(probs, scans=scans) / 2
+
+def tiny(channels, classes):
+    return nn.Conv2d(channels, classes, 1)
+
+def cubic(violation):
+    return violation.relu() ** 3
+"""
+
+
+def test_code_of_a_persons_own_by_name(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From settings that a person wrote; a run that was handed over imports nothing."""
+    monkeypatch.setattr("inbounds.config.build._trusted", set())
+    (tmp_path / "my_parts_of_a_test.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    name = "my_parts_of_a_test"
+    changes = [f"constraints.size.statistic={name}:half", f"constraints.size.penalty={name}:cubic"]
+    written = read_settings("tags").model_dump()
+    written["constraints"]["size"]["statistic"] = {"name": f"{name}:half"}
+    handed_over = Settings.model_validate(written)
+    with pytest.raises(BadInput, match=f"no settings load code by themselves; name it with --import {name}"):
+        supervision_of(handed_over, store, ["LV"], None)
+    assert name not in sys.modules
+    (constraint,) = made(store, "tags", *changes).constraints
+    assert constraint.statistic(torch.ones(1, 2, 4, 4))[0, 1].item() == 8
+    assert constraint.penalty(torch.tensor(2.0)).item() == 8
+    assert supervision_of(handed_over, store, ["LV"], None).constraints[0].statistic == constraint.statistic
+    network = network_of(read_settings("tags", None, [f"network.name={name}:tiny"]).network, 1, 2)
+    assert network(torch.zeros(1, 1, 5, 7)).shape == (1, 2, 5, 7)
+    with pytest.raises(BadInput, match="no_such_module_here: cannot be imported"):
+        read_settings("tags", None, ["network.name=no_such_module_here:x"])
+
+
+def test_a_run_never_reaches_a_module_that_is_loaded_anyway(store: Store) -> None:
+    written = read_settings("tags").model_dump()
+    written["constraints"]["size"]["penalty"] = {"name": "os:system", "command": "true"}
+    with pytest.raises(BadInput, match="no settings load code by themselves"):
+        supervision_of(Settings.model_validate(written), store, ["LV"], None)
