@@ -18,8 +18,8 @@ from archives import full_disk
 from inbounds.config import read_settings
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate
-from inbounds.runs.metrics import read
 from inbounds.runs.run import Run
+from inbounds.runs.table import read_rows
 from inbounds.store.store import Store
 from inbounds.supervision import recipes
 from inbounds.training.loop import NotFinite, Progress, Trainer
@@ -48,7 +48,7 @@ def test_every_recipe_trains(tmp_path: Path, store: Store, recipe: str) -> None:
     assert any(moved)
     assert shown[-1].epoch == shown[-1].epochs == 2
     assert shown[-1].step == shown[-1].steps
-    rows = read(run.path / "metrics.csv")
+    rows = read_rows(run.path / "metrics.csv")
     constrained = bool(recipes[recipe]().constraints)
     metrics = {(row.split, row.metric) for row in rows}
     assert {("train", "loss_labels"), ("validation", "dsc_slice"), ("validation", "dsc_volume")} <= metrics
@@ -68,7 +68,7 @@ def test_several_classes_and_a_written_constraint(tmp_path: Path, store: Store) 
     assert [constraint.name for constraint in trainer.supervision.constraints] == ["size", "bright"]
     assert trainer.supervision.constraints[1].classes == (2,)
     trainer.fit()
-    classes = {row.klass for row in read(run.path / "metrics.csv") if row.metric == "dsc_slice"}
+    classes = {row.klass for row in read_rows(run.path / "metrics.csv") if row.metric == "dsc_slice"}
     assert classes == {"LV", "RV", ""}
 
 
@@ -190,7 +190,7 @@ def test_a_wish_is_in_the_loss_and_not_among_the_bounds(tmp_path: Path, store: S
     for wish in ("true", "false"):
         run = start(tmp_path / wish, store, "tags", f"constraints=[{{{BORDER}, wish={wish}}}]", "training.epochs=1")
         Trainer(run).fit()
-        found[wish] = {(row.split, row.metric, row.klass): row.value for row in read(run.path / "metrics.csv")}
+        found[wish] = {(row.split, row.metric, row.klass): row.value for row in read_rows(run.path / "metrics.csv")}
     counted, left_out = found["false"], found["true"]
     assert left_out["train", "loss_border", ""] == counted["train", "loss_border", ""] > 0
     assert set(counted) - set(left_out) == {("validation", f"satisfied_{kind}", "border") for kind in ("soft", "hard")}
@@ -205,7 +205,7 @@ def test_what_fades_costs_less_from_epoch_to_epoch(tmp_path: Path, store: Store)
     for fades in ("true", "false"):
         run = start(tmp_path / fades, store, "tags", f"constraints=[{{{BORDER}, fades={fades}}}]", *told)
         Trainer(run).fit()
-        losses[fades] = [row.value for row in read(run.path / "metrics.csv") if row.metric == "loss_border"]
+        losses[fades] = [row.value for row in read_rows(run.path / "metrics.csv") if row.metric == "loss_border"]
     assert losses["false"][1] == pytest.approx(losses["false"][0], rel=1e-4)
     assert losses["true"] == pytest.approx([losses["false"][0], 0.5 * losses["false"][0]], rel=1e-4)
 
@@ -325,7 +325,7 @@ def test_evaluate_measures_what_the_run_measured(tmp_path: Path, store: Store) -
     for model in ("last", "best"):
         found = evaluate(run, model=model, surfaces=False)
         epoch = found.summary["epoch"]
-        rows = read(run.path / "metrics.csv")
+        rows = read_rows(run.path / "metrics.csv")
         for metric in ("dsc_slice", "dsc_volume"):
             (wanted,) = (r.value for r in rows if (r.epoch, r.metric, r.klass) == (epoch, metric, "LV"))
             assert found.summary["metrics"][metric]["LV"]["mean"] == pytest.approx(wanted, abs=1e-5)

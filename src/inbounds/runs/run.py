@@ -1,7 +1,7 @@
 """A training run as a folder: what decides it, where it stands, what it measured, and the networks it keeps.
 
 run.json                what decides it: recipe, settings, data and its checksum, seed, versions
-metrics.csv             one long table: epoch, split, metric, class, value
+metrics.csv             one long table: run, epoch, split, case, slice, class, metric, value
 checkpoints/0007/       after epoch 7: last and best (.safetensors), the optimiser, state.json
 tensorboard/            the same curves for TensorBoard
 """
