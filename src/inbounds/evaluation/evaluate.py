@@ -26,7 +26,6 @@ from inbounds.regions.statistic import most_probable
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
-from inbounds.runs.supervise import supervision_of
 from inbounds.runs.table import Row, write_rows
 from inbounds.store.record import Record
 from inbounds.supervision import Supervision
@@ -86,12 +85,11 @@ def evaluate(
         store, run.annotation, facts=run.facts, classes=run.classes, split=split, device=device, data_on_device=False
     )
     truth = truth_of(store, classes=run.classes, split=split)
-    supervision = supervision_of(run.settings, store, run.classes, run.facts)
     epoch = kept_epochs(run.weights(model).parent)[model]
     rows: list[Row] = []
     for scan in track(range(len(samples.records))):
         row = partial(Row, run=str(run.path), epoch=epoch, split=split, case=samples.records[scan].name)
-        rows += _scan(row, network, samples, truth, supervision, scan, run.classes, surfaces, largest)
+        rows += _scan(row, network, samples, truth, run, scan, surfaces, largest)
     folder = run.path / "evaluation" / f"{split}-{model}{'-largest' if largest else ''}"
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "cases.csv", rows)
@@ -117,9 +115,8 @@ def _scan(
     network: nn.Module,
     samples: Samples,
     truth: Tensor,
-    supervision: Supervision,
+    run: Run,
     scan: int,
-    classes: Sequence[str],
     surfaces: bool,
     largest: bool,
 ) -> list[Row]:
@@ -130,7 +127,7 @@ def _scan(
     mask = most_probable(probs).cpu()
     if largest:
         mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
-    rows = _satisfied(row, supervision, probs, mask, batch, record)
+    rows = _satisfied(row, run.supervision, probs, mask, batch, record)
     if not record.truth:
         return rows
     positions = samples.slices_of(scan)
@@ -141,7 +138,7 @@ def _scan(
     depth, height, width = record.spacing
     fitted = (depth, height / record.fit.scale[0], width / record.fit.scale[1])
     voxel = fitted[0] * fitted[1] * fitted[2] / 1000
-    for k, name in enumerate(classes, start=1):
+    for k, name in enumerate(run.classes, start=1):
         slices = by_slice[:, k].tolist()
         rows += [row(slice=n, klass=name, metric="dsc_slice", value=value) for n, value in enumerate(slices)]
         numbers = {

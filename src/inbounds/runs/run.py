@@ -14,6 +14,7 @@ import platform
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from inbounds.runs.describe import describe
 from inbounds.runs.network import network_of
 from inbounds.runs.supervise import supervision_of
 from inbounds.store.store import FULL, Store
+from inbounds.supervision import Supervision
 from inbounds.writing import write_json
 
 MODELS = ("best", "last")
@@ -206,7 +208,16 @@ class Run:
         return kept[0] if kept else "last"
 
     def opened_store(self) -> Store:
-        """The run's data, checked to be what it was trained on."""
+        """The run's data, opened once and checked to be what it was trained on."""
+        return self._opened_store
+
+    @cached_property
+    def supervision(self) -> Supervision:
+        """What the settings describe, built once."""
+        return supervision_of(self.settings, self.opened_store(), self.classes, self.facts)
+
+    @cached_property
+    def _opened_store(self) -> Store:
         store = Store(self.store)
         if store.checksums != self.about["data"]["checksums"]:
             raise BadInput(f"{self.store}: not the data that {self.path} was trained on: its checksums differ")

@@ -107,19 +107,16 @@ class Log:
     def __init__(self, root: Path, epochs_done: int) -> None:
         self.run, self.file = str(root), root / "metrics.csv"
         kept = [row for row in read_rows(self.file, growing=True) if row.epoch <= epochs_done]
-        write_rows(self.file, self._named(kept))
+        write_rows(self.file, [replace(row, run=self.run) for row in kept])
         self.board: Any = None
         with suppress(ImportError):
             from torch.utils.tensorboard import SummaryWriter
 
             self.board = SummaryWriter(str(root / "tensorboard"), purge_step=epochs_done + 1)
 
-    def _named(self, rows: Iterable[Row]) -> list[Row]:
-        return [replace(row, run=self.run) for row in rows]
-
     def write(self, rows: Iterable[Row]) -> None:
         """Add the rows of an epoch, which need not name the run."""
-        rows = self._named(rows)
+        rows = [replace(row, run=self.run) for row in rows]
         before = self.file.stat().st_size
         try:
             with writing(self.file), self.file.open("a", encoding="utf-8", newline="") as stream:

@@ -387,9 +387,7 @@ class Trainer:
             # The mean starts with the weights after the first epoch, not with the random ones before it.
             with self.stream.here():
                 self.judged.load_state_dict(self.network.state_dict())
-        rows = [
-            Row(epoch=number, split="train", metric=f"loss_{name}", value=value) for name, value in self.means.items()
-        ]
+        rows = [Row(epoch=number, split="train", metric=f"loss_{key}", value=mean) for key, mean in self.means.items()]
         rows.append(Row(epoch=number, split="train", metric="lr", value=self.state.lr))
         if self.validated is not None:
             with self.stream.here():
