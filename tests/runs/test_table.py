@@ -75,7 +75,7 @@ def test_a_failed_write_leaves_the_old_table(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "its columns are none"),
+        (b"\n", "its columns are none"),
         (b"case,dice\n", "its columns are case, dice, not run"),
         (HEAD + b"r,1,test,a,,LV,dice,high\n", "line 2: .*'high'"),
         (HEAD + b"r,1,test,a,,LV,dice,1\nr,x,test,a,,LV,dice,1\n", "line 3: .*'x'"),
@@ -99,7 +99,13 @@ def test_says_that_there_is_no_file(tmp_path) -> None:
 
 
 def test_a_run_may_have_measured_nothing_yet(tmp_path) -> None:
-    assert read_rows(tmp_path / "metrics.csv", growing=True) == []
+    file = tmp_path / "metrics.csv"
+    assert read_rows(file, growing=True) == []
+    for cut in ("", "run,epo"):
+        file.write_text(cut)
+        assert read_rows(file, growing=True) == []
+        with pytest.raises(BadInput, match="its columns are"):
+            read_rows(file)
 
 
 @pytest.mark.parametrize("cut", ["run,3,train,,,,ra", "run,3,train,,,,rate,0.1", 'run,3,train,,,"L'])

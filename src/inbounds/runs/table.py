@@ -61,21 +61,21 @@ def read_rows(path: Path, *, growing: bool = False) -> list[Row]:
 
     Args:
         path: The file.
-        growing: A run adds to it: there may be none yet, and a last line cut short by a kill is left out.
+        growing: A run adds to it: there may be nothing yet, and a last line cut short by a kill is left out.
 
     Raises:
         BadInput: Naming the file, the line, the value and the remedy.
     """
     remedy = "remove it and resume the run, or start the run again" if growing else "evaluate again"
-    if growing and not path.is_file():
-        return []
     try:
-        content = path.read_bytes()
+        content = b"" if growing and not path.is_file() else path.read_bytes()
         text = content[: content.rfind(b"\n") + 1 if growing else None].decode("utf-8-sig")
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror}); check the name") from None
     except UnicodeDecodeError:
         raise BadInput(f"{path}: not a text file in UTF-8; {remedy}") from None
+    if growing and not text:
+        return []
     lines = csv.reader(io.StringIO(text, newline=""))
     try:
         header = tuple(next(lines, ()))
