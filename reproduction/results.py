@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from inbounds.errors import BadInput
-from inbounds.runs.metrics import Measured, read
 from inbounds.runs.run import Run
+from inbounds.runs.table import Row, read_rows
 from inbounds.writing import file_aside
 from reproduction.experiment import experiment, presets
 
@@ -88,7 +88,7 @@ def collect(run: Run, origin: Mapping[str, Any], file: Path) -> None:
         file: Where to.
     """
     measured = run.path / "metrics.csv"
-    rows = read(measured) if measured.is_file() else []
+    rows = read_rows(measured, growing=True)
     if not rows:
         return
     ended = measured.stat().st_mtime
@@ -112,7 +112,7 @@ def collect(run: Run, origin: Mapping[str, Any], file: Path) -> None:
     write(file, content, curves_of(rows))
 
 
-def curves_of(rows: Iterable[Measured]) -> dict[str, list[float]]:
+def curves_of(rows: Iterable[Row]) -> dict[str, list[float]]:
     """By metric, its values from epoch to epoch; five digits of them are plenty.
 
     A class has its name behind the metric's only where there are several.

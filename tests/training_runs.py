@@ -55,6 +55,10 @@ def start(path: Path, store: Store, recipe: str = "individual", *changes: str, *
 
 
 def kept(run: Run) -> dict[str, bytes]:
-    """Everything that a run keeps, but for event files."""
+    """Everything that a run keeps, but for event files and where it lies."""
     files = [file for file in sorted(run.path.rglob("*")) if file.is_file() and "tensorboard" not in file.parts]
-    return {str(file.relative_to(run.path)): file.read_bytes() for file in files if file.name != "run.json"}
+    return {
+        str(file.relative_to(run.path)): file.read_bytes().replace(f"{run.path},".encode(), b",")
+        for file in files
+        if file.name != "run.json"
+    }

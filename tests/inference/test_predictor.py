@@ -19,6 +19,7 @@ from inbounds.inference.forward import probabilities
 from inbounds.networks.build import networks
 from inbounds.runs.model import build_network, load_network
 from inbounds.runs.run import Run
+from inbounds.scans.scan import _READERS
 from inbounds.sources.source import from_files
 from inbounds.store.prepare import FITS, Plan, prepare
 from predicting import NAME, by_brightness, keep, made_run, scan_of, scene
@@ -100,6 +101,16 @@ class TestPreparation:
         nifti(files[0], both[0, :, 1:])
         with pytest.raises(BadInput, match="its shape"):
             predictor.predict(files)
+
+    def test_a_header_is_read_once_for_each_channel(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        files = [nifti(tmp_path / f"{n}.nii.gz", noise((2, 20, 24), n)) for n in range(2)]
+        predictor, seen = Predictor(made_run(tmp_path / "run", channels=2)), []
+        read = _READERS[".nii.gz"]
+        monkeypatch.setitem(_READERS, ".nii.gz", lambda path: seen.append(path) or read(path))
+        prediction = predictor.predict(files)
+        assert seen == files
+        assert prediction.header is not None
+        assert (prediction.header.path, prediction.header.voxels) == (files[0], None)
 
 
 class TestNumbers:

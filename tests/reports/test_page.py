@@ -19,7 +19,6 @@ from PIL import Image
 from archives import done, refused
 from inbounds.config import read_settings
 from inbounds.evaluation.evaluate import predict_slices
-from inbounds.evaluation.table import read_rows
 from inbounds.reports.cases import choose
 from inbounds.reports.comparison import Result, read_results, unmeasured
 from inbounds.reports.curves import Line, box, epochs, path, ratio_chart, share_chart, shorten, spread
@@ -27,6 +26,7 @@ from inbounds.reports.page import render, satisfied_share
 from inbounds.reports.pictures import grey, outline, png, window
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.run import Run
+from inbounds.runs.table import read_rows
 from inbounds.sources import phantom as hearts
 from inbounds.store.annotate import simulate
 from inbounds.store.grid import GridWindow

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from inbounds.errors import BadInput
-from inbounds.runs.metrics import Measured
+from inbounds.runs.table import Row
 from inbounds.store.store import Store
 from inbounds.supervision import recipes
 from making import make_store
@@ -209,11 +209,11 @@ def test_a_row_may_be_that_of_another_table(tmp_path: Path) -> None:
 
 def test_curves_are_kept_by_epoch() -> None:
     rows = [
-        Measured(epoch, "validation", metric, klass, value)
+        Row(epoch=epoch, split="validation", klass=klass, metric=metric, value=value)
         for epoch, value in ((1, 0.123456789), (2, 0.5))
         for metric, klass in (("dsc_slice", ""), ("hard_size_over_true", "LV"), ("soft_size", "LV"), ("satisfied", ""))
     ]
-    rows.append(Measured(1, "train", "loss_labels", "", 3.0))
+    rows.append(Row(epoch=1, split="train", metric="loss_labels", value=3.0))
     found = curves_of(rows)
     assert set(found) == {"epoch", "dsc_slice", "hard_size_over_true", "satisfied", "loss_labels"}
     assert found["dsc_slice"] == [0.12346, 0.5]

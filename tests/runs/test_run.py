@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,18 @@ def test_what_decides_a_run_is_read_back(tmp_path: Path, hearts: Store) -> None:
         run.weights("last")
     with pytest.raises(BadInput, match=f"no model 'constraints'; there are: {', '.join(MODELS)}"):
         run.weights("constraints")
+
+
+def test_data_and_supervision_are_made_once_and_the_data_checked(tmp_path: Path, hearts: Store) -> None:
+    run = start(tmp_path / "run", hearts, "tags")
+    assert run.opened_store() is run.opened_store()
+    assert run.supervision is run.supervision
+    assert [one.name for one in run.supervision.constraints] == ["size"]
+    assert Run.open(run.path) == run  # whatever was opened
+    other = replace(run, about={**run.about, "data": {**run.about["data"], "checksums": {}}})
+    for _ in range(2):
+        with pytest.raises(BadInput, match=r"not the data that .* was trained on"):
+            other.opened_store()
 
 
 def test_a_run_of_another_version_is_refused_in_one_sentence(tmp_path: Path, hearts: Store) -> None:

@@ -18,8 +18,8 @@ from archives import full_disk
 from inbounds.config import read_settings
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate
-from inbounds.runs.metrics import read
 from inbounds.runs.run import Run
+from inbounds.runs.table import read_rows
 from inbounds.store.store import Store
 from inbounds.supervision import recipes
 from inbounds.training.loop import NotFinite, Progress, Trainer
@@ -48,7 +48,7 @@ def test_every_recipe_trains(tmp_path: Path, store: Store, recipe: str) -> None:
     assert any(moved)
     assert shown[-1].epoch == shown[-1].epochs == 2
     assert shown[-1].step == shown[-1].steps
-    rows = read(run.path / "metrics.csv")
+    rows = read_rows(run.path / "metrics.csv")
     constrained = bool(recipes[recipe]().constraints)
     metrics = {(row.split, row.metric) for row in rows}
     assert {("train", "loss_labels"), ("validation", "dsc_slice"), ("validation", "dsc_volume")} <= metrics
@@ -68,7 +68,7 @@ def test_several_classes_and_a_written_constraint(tmp_path: Path, store: Store) 
     assert [constraint.name for constraint in trainer.supervision.constraints] == ["size", "bright"]
     assert trainer.supervision.constraints[1].classes == (2,)
     trainer.fit()
-    classes = {row.klass for row in read(run.path / "metrics.csv") if row.metric == "dsc_slice"}
+    classes = {row.klass for row in read_rows(run.path / "metrics.csv") if row.metric == "dsc_slice"}
     assert classes == {"LV", "RV", ""}
 
 
@@ -189,7 +189,7 @@ def test_a_device_that_is_not_there_is_told_in_one_line(tmp_path: Path, store: S
 def test_a_regulariser_is_in_the_loss_and_not_among_the_bounds(tmp_path: Path, store: Store) -> None:
     run = start(tmp_path / "run", store, "tags", f"regularisers.border={{{BORDER}}}", "training.epochs=1")
     Trainer(run).fit()
-    numbers = {(row.split, row.metric, row.klass): row.value for row in read(run.path / "metrics.csv")}
+    numbers = {(row.split, row.metric, row.klass): row.value for row in read_rows(run.path / "metrics.csv")}
     assert numbers["train", "loss_border", ""] > 0
     assert not [key for key in numbers if key[1].startswith("satisfied") and key[2] == "border"]
     assert numbers["validation", "satisfied", ""] == numbers["validation", "satisfied_hard", "size"]
@@ -203,7 +203,7 @@ def test_a_weight_that_follows_the_learning_rate_falls_from_epoch_to_epoch(tmp_p
         border = f"regularisers.border={{{BORDER}, schedule='{schedule}'}}"
         run = start(tmp_path / schedule, store, "tags", border, *slow)
         Trainer(run).fit()
-        losses[schedule] = [row.value for row in read(run.path / "metrics.csv") if row.metric == "loss_border"]
+        losses[schedule] = [row.value for row in read_rows(run.path / "metrics.csv") if row.metric == "loss_border"]
     first = losses["constant"][0]
     assert losses["constant"][1] == pytest.approx(first, rel=1e-4)
     assert losses["lr"] == pytest.approx([first, 0.5 * first], rel=1e-4)
@@ -324,7 +324,7 @@ def test_evaluate_measures_what_the_run_measured(tmp_path: Path, store: Store) -
     for model in ("last", "best"):
         found = evaluate(run, model=model, surfaces=False)
         epoch = found.summary["epoch"]
-        rows = read(run.path / "metrics.csv")
+        rows = read_rows(run.path / "metrics.csv")
         for metric in ("dsc_slice", "dsc_volume"):
             (wanted,) = (r.value for r in rows if (r.epoch, r.metric, r.klass) == (epoch, metric, "LV"))
             assert found.summary["metrics"][metric]["LV"]["mean"] == pytest.approx(wanted, abs=1e-5)

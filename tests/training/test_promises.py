@@ -19,8 +19,8 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import load, truth_of
 from inbounds.evaluation.validate import Validation
 from inbounds.runs.checkpoint import kept_epochs
-from inbounds.runs.metrics import Measured, read
 from inbounds.runs.run import Run
+from inbounds.runs.table import Row, read_rows
 from inbounds.store.store import Store
 from inbounds.training.loop import Progress, Trainer
 from training_runs import SMALL, start
@@ -42,7 +42,9 @@ def judged(trainer: Trainer, **found: list[float]) -> Iterator[tuple[dict[str, b
         trainer.state.epoch += 1
         number = trainer.state.epoch
         pairs = zip(found, values, strict=True)
-        better = trainer._judge([Measured(number, "validation", metric, "", value) for metric, value in pairs])
+        better = trainer._judge(
+            [Row(epoch=number, split="validation", metric=metric, value=value) for metric, value in pairs]
+        )
         (group,) = trainer.optimiser.param_groups
         assert float(group["lr"]) == pytest.approx(trainer.state.lr)
         yield better, trainer.state.lr
@@ -164,7 +166,7 @@ def test_tensorboard_holds_the_scalars_of_the_table(tmp_path: Path, store: Store
     events = accumulator.EventAccumulator(str(run.path / "tensorboard"))
     events.Reload()
     curves = {tag: [(each.step, each.value) for each in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
-    rows = read(run.path / "metrics.csv")
+    rows = read_rows(run.path / "metrics.csv")
     table = {"/".join(part for part in (row.split, row.metric, row.klass) if part): row for row in rows}
     assert len(table) == len(rows)
     assert {"train/loss_labels", "train/lr", "validation/dsc_slice", "validation/dsc_slice/RV"} <= set(table)
@@ -185,7 +187,7 @@ def test_bfloat16_trains_on_a_cpu(tmp_path: Path, store: Store) -> None:
         convolution = next(part for part in trainer.network.modules() if isinstance(part, torch.nn.Conv2d))
         convolution.register_forward_hook(lambda _, given, made, kinds=kinds: kinds.add(made.dtype))
         trainer.fit()
-        rows = read(run.path / "metrics.csv")
+        rows = read_rows(run.path / "metrics.csv")
         losses[precision] = {row.metric: row.value for row in rows if row.metric.startswith("loss_")}
         weights[precision] = load_file(run.weights("last"))
     assert computed == {"32": {torch.float32}, "bf16-mixed": {torch.bfloat16}}
@@ -242,7 +244,7 @@ def test_scribbles_and_boxes_train(
     assert run.checkpoint is not None
     assert run.checkpoint.name == "0001"
     assert set(Trainer(run).samples.labels.unique().tolist()) == marks
-    losses = {row.metric: row.value for row in read(path / "metrics.csv") if row.metric.startswith("loss_")}
+    losses = {row.metric: row.value for row in read_rows(path / "metrics.csv") if row.metric.startswith("loss_")}
     assert losses["loss_labels"] > 0
     assert all(math.isfinite(value) for value in losses.values())
 

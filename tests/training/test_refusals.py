@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from archives import done, full_disk, refused
+from archives import done, refused
 from inbounds.config import Hybrid
 from inbounds.errors import BadInput
-from inbounds.runs.metrics import Log, Measured, read
 from inbounds.runs.run import Run
+from inbounds.runs.table import read_rows
 from inbounds.store.store import Store
 from inbounds.training.loop import NotFinite, Progress, Trainer
 from training_runs import SMALL, blind, start
@@ -106,7 +106,7 @@ def test_bounds_that_nobody_knows_are_not_held(tmp_path: Path, store: Store) -> 
         "training.patience=1",
     )
     Trainer(run).fit()
-    rows = read(run.path / "metrics.csv")
+    rows = read_rows(run.path / "metrics.csv")
     assert not [row for row in rows if row.metric.startswith(("satisfied", "violations"))]
     assert {row.value for row in rows if row.metric == "lr"} == {5e-4}
     assert run.default_model == "last"
@@ -146,35 +146,9 @@ def test_what_is_shown_last_is_the_last_epoch(tmp_path: Path, store: Store) -> N
     shown: list[Progress] = []
     run = start(tmp_path / "run", store, "tags", "training.epochs=2", "training.lr=0.01")
     Trainer(run, shown.append).fit()
-    scores = [row.value for row in read(run.path / "metrics.csv") if (row.metric, row.klass) == ("dsc_slice", "")]
+    scores = [row.value for row in read_rows(run.path / "metrics.csv") if (row.metric, row.klass) == ("dsc_slice", "")]
     assert shown[-1].validation["dsc_slice"] == scores[-1]
     assert scores[0] != scores[1]
-
-
-@pytest.mark.parametrize("cut", ["3,validation,dsc_slice,LV,1.5e-", "3,val", "3,validation,dsc_slice,LV,0.1"])
-def test_a_line_cut_short_is_left_out(tmp_path: Path, cut: str) -> None:
-    log = Log(tmp_path, 0)
-    log.write([Measured(1, "train", "rate", "", 0.5), Measured(2, "train", "rate", "", 0.25)])
-    log.close()
-    with (tmp_path / "metrics.csv").open("a", encoding="utf-8") as stream:
-        stream.write(cut)
-    assert [row.value for row in read(tmp_path / "metrics.csv")] == [0.5, 0.25]
-    Log(tmp_path, 1).close()
-    assert [row.value for row in read(tmp_path / "metrics.csv")] == [0.5]
-    (tmp_path / "metrics.csv").write_text("epoch,split,metric,class,value\n1,train,rate,,half\n")
-    with pytest.raises(BadInput, match=r"metrics.csv: damaged \(.*half"):
-        read(tmp_path / "metrics.csv")
-
-
-def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
-    log = Log(tmp_path, 0)
-    log.close()  # or the thread that writes curves would meet the limit too, at any later moment
-    log.board = None
-    log.write([Measured(1, "train", "rate", "", 0.5)])
-    before = (tmp_path / "metrics.csv").read_bytes()
-    with full_disk(len(before) + 10), pytest.raises(BadInput, match=r"metrics.csv: could not be written"):
-        log.write([Measured(2, "train", "rate", "", 0.25)])
-    assert (tmp_path / "metrics.csv").read_bytes() == before
 
 
 def test_a_damaged_state_is_told_in_one_line(tmp_path: Path, store: Store) -> None:

@@ -13,7 +13,7 @@ from inbounds.training.data import Data
 from inbounds.training.loop import Trainer
 from inbounds.training.stream import GraphedStep, Stream
 from inbounds.training.train_many import train_many
-from training_runs import start
+from training_runs import kept, start
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 ENET = ["network.name=enet", "network.settings={}"]
@@ -83,9 +83,7 @@ def test_a_run_waits_for_its_device_and_only_then(
     told = list(trainer.steps())
     assert any(told)
     assert not trainer.stream.marks
-    assert (quick.path / "metrics.csv").read_text(encoding="utf-8") == (slow.path / "metrics.csv").read_text(
-        encoding="utf-8"
-    )
+    assert kept(quick)["metrics.csv"] == kept(slow)["metrics.csv"]
     waiting = Stream(torch.device("cpu"), seed=0)
     waiting.marks += [Mark(0), Mark(9), Mark(9)]
     assert waiting.ahead() == 2
@@ -138,9 +136,7 @@ def test_side_by_side_is_as_if_alone(tmp_path: Path, store: Store, monkeypatch: 
     assert train_many(runs) == {}
     for together, single in zip(runs, alone, strict=True):
         Trainer(single).fit()
-        assert (together.path / "metrics.csv").read_text(encoding="utf-8") == (single.path / "metrics.csv").read_text(
-            encoding="utf-8"
-        )
+        assert kept(together)["metrics.csv"] == kept(single)["metrics.csv"]
 
 
 @gpu

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from inbounds.cli.shared import Seed, StorePath, class_values, open_store
+from inbounds.cli.shared import Json, Seed, StorePath, answer, class_values, open_store
 from inbounds.errors import BadInput
 
 
@@ -41,18 +40,20 @@ def annotate(
         bool, typer.Option("--absent-elsewhere", help="A class clicked in a scan is absent from its other slices.")
     ] = False,
     seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Add weak labels and facts to a store: simulated from its truth, or clicked by people."""
     from inbounds.progress import bar
     from inbounds.store.annotate import import_points, simulate
     from inbounds.store.measure import Noise
+    from inbounds.store.verify import labelled
 
     opened = open_store(store)
     if (strategy is None) == (points is None):
         raise BadInput("give either --strategy or --points")
     if points is not None:
         clicks = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
-        typer.echo(f"{store}: {clicks} clicks as annotation {name!r}")
+        answer(as_json, f"{store}: {clicks} clicks as annotation {name!r}", store=store, annotation=name, clicks=clicks)
         return
     assert strategy is not None
     settings: dict[str, Any] = {}
@@ -73,10 +74,9 @@ def annotate(
         settings=settings,
         track=bar("annotating"),
     )
-    from inbounds.store.verify import labelled
-
     shares = labelled(opened, name)
-    typer.echo(f"{store}: annotation {name!r} labels {sum(shares.values()):.3%} of all pixels")
+    text = f"{store}: annotation {name!r} labels {sum(shares.values()):.3%} of all pixels"
+    answer(as_json, text, store=store, annotation=name, strategy=strategy, labelled_share_by_class=shares)
 
 
 def facts(
@@ -87,6 +87,7 @@ def facts(
     template: Annotated[
         Path | None, typer.Option("--template", help="Write an empty table for all slices and classes, to fill in.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Bring what people know into a store, or take it out: sizes, centres, presence, in the units of the scans."""
     opened = open_store(store)
@@ -95,37 +96,35 @@ def facts(
     if not name and template is None:
         raise BadInput("say which facts, with --name")
     if import_file is not None:
-        typer.echo(f"{store}: {len(opened.import_facts(import_file, name).rows)} facts as {name!r}")
+        rows = len(opened.import_facts(import_file, name).rows)
+        answer(as_json, f"{store}: {rows} facts as {name!r}", store=store, facts=name, rows=rows)
         return
     target = export_file or template
     assert target is not None
     if target.exists():
         raise BadInput(f"{target}: already exists; remove it or choose another name")
-    (opened.facts(name) if export_file else opened.empty_facts()).write(target)
-    typer.echo(f"{target}: written")
+    table = opened.facts(name) if export_file else opened.empty_facts()
+    table.write(target)
+    answer(as_json, f"{target}: written", store=store, written=target, rows=len(table.rows))
 
 
-def info(store: StorePath, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+def info(store: StorePath, as_json: Json = False) -> None:
     """Tell what is in a store."""
+    from inbounds.reports.terminal import store_tables
     from inbounds.store.verify import summary
 
     content = summary(open_store(store))
-    if as_json:
-        typer.echo(json.dumps(content, indent=1))
-        return
-    from inbounds.reports.terminal import store_tables
-
-    store_tables(content)
+    answer(as_json, lambda: store_tables(content), **content)
 
 
-def verify(store: StorePath) -> None:
+def verify(store: StorePath, as_json: Json = False) -> None:
     """Check a store: checksums, shapes, values, and whether simulated seeds lie inside the truth."""
     from inbounds.progress import bar
     from inbounds.store.verify import verify as look
 
     verdict = look(open_store(store), bar("verifying"))
-    for line in verdict.checks:
-        typer.echo(f"ok    {line}")
+    text = "".join(f"ok    {line}\n" for line in verdict.checks)
+    answer(as_json, lambda: typer.echo(text, nl=False), store=store, **vars(verdict))
     for line in verdict.problems:
         typer.secho(f"wrong {line}", fg="red", err=True)
     if verdict.problems:
@@ -138,16 +137,12 @@ def preview(
     annotations: Annotated[str, typer.Option(help="Which annotations, separated by commas; all if not given.")] = "",
     classes: Annotated[str, typer.Option(help="Which classes to show; all if not given.")] = "",
     scans: Annotated[int, typer.Option(min=1, max=20, help="How many scans.")] = 4,
+    as_json: Json = False,
 ) -> None:
     """Draw scans with their truth and their weak labels side by side."""
     from inbounds.reports.preview import preview as draw
 
     opened = open_store(store)
-    draw(
-        opened,
-        out,
-        annotations=[name for name in annotations.split(",") if name],
-        scans=scans,
-        classes=class_values(opened, classes) if classes else (),
-    )
-    typer.echo(f"{out}: written")
+    names = [name for name in annotations.split(",") if name]
+    draw(opened, out, annotations=names, scans=scans, classes=class_values(opened, classes) if classes else ())
+    answer(as_json, f"{out}: written", store=store, written=out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inbounds.cli.shared import NewStore, Seed
+from inbounds.cli.shared import Json, NewStore, Seed, answer, say_notes
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
@@ -84,11 +85,12 @@ def acdc(
     split: Split = Splitting.reference,
     seed: Seed = 0,
     test: Test = 0.0,
+    as_json: Json = False,
 ) -> None:
     """ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any."""
     from inbounds.sources import acdc as data
 
-    _prepare_archive(data, source, store, fit, (side, side), dtype, split, seed, test, pixel)
+    _prepare_archive(data, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json)
 
 
 @app.command()
@@ -102,11 +104,12 @@ def promise12(
     split: Split = Splitting.reference,
     seed: Seed = 0,
     test: Test = 0.0,
+    as_json: Json = False,
 ) -> None:
     """PROMISE12: prostate MR. The archive comes as three zips; give the folder that holds them."""
     from inbounds.sources import promise12 as data
 
-    _prepare_archive(data, source, store, fit, (side, side), dtype, split, seed, test, pixel)
+    _prepare_archive(data, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json)
 
 
 @app.command()
@@ -124,11 +127,12 @@ def spine(
     split: Split = Splitting.reference,
     seed: Seed = 0,
     test: Test = 0.0,
+    as_json: Json = False,
 ) -> None:
     """Vertebral bodies in MR (Zenodo record 22304), cut axially as in the paper."""
     from inbounds.sources import spine as data
 
-    _prepare_archive(data, source, store, "axial", (side, columns or side), dtype, split, seed, test)
+    _prepare_archive(data, source, store, "axial", (side, columns or side), dtype, split, seed, test, None, as_json)
 
 
 @app.command()
@@ -145,6 +149,7 @@ def folder(
     seed: Seed = 0,
     validation: Validation = 0.25,
     test: Test = 0.0,
+    as_json: Json = False,
 ) -> None:
     """Your own scans: NIfTI, MetaImage, NRRD, DICOM, PNG, TIFF; labels full, weak, or none at all."""
     from inbounds.sources import folder as data
@@ -156,7 +161,7 @@ def folder(
     typer.echo(f"{source}: {layout.kind}, {len(scans)} scans, {sum(s.truth for s in scans)} with a full mask", err=True)
     _check_pixel(pixel, fit)
     plan = Plan(source.name or "folder", names, (side, side), FITS[fit], fit, dtype.value, layout.kind, pixel)
-    _prepare(split_by_patient(scans, validation=validation, test=test, seed=seed), store, plan)
+    _prepare(split_by_patient(scans, validation=validation, test=test, seed=seed), store, plan, as_json)
 
 
 @app.command()
@@ -165,6 +170,7 @@ def phantom(
     patients: Annotated[int, typer.Option(min=2, help="How many patients, two scans each.")] = 40,
     side: Side = 96,
     seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Generated hearts that look like cine MR: data that needs no download and no permission."""
     from inbounds.sources import phantom as data
@@ -174,7 +180,7 @@ def phantom(
     if side < data.SMALLEST:
         raise BadInput(f"--side {side}: a phantom needs at least {data.SMALLEST} pixels")
     plan = Plan(data.NAME, data.CLASSES, (side, side), GridWindow.pad, "none", "uint8", f"generated, seed {seed}")
-    _prepare(data.sources(patients, side=side, seed=seed), store, plan)
+    _prepare(data.sources(patients, side=side, seed=seed), store, plan, as_json)
 
 
 def _prepare_archive(
@@ -187,7 +193,8 @@ def _prepare_archive(
     split: Splitting,
     seed: int,
     test: float,
-    pixel: float | None = None,
+    pixel: float | None,
+    as_json: bool,
 ) -> None:
     from inbounds.scans.archive import unpacked
     from inbounds.store.prepare import FITS, Plan, hold_out, split_by_patient
@@ -205,7 +212,7 @@ def _prepare_archive(
             scans = split_by_patient(scans, validation=data.VALIDATION, test=test, seed=seed)
             name += " split at random" if split is Splitting.random else ""
         plan = Plan(name, data.CLASSES, shape, FITS[fitting], fitting, dtype.value, data.NAME, pixel)
-        _prepare(scans, store, plan)
+        _prepare(scans, store, plan, as_json)
 
 
 def _check_pixel(pixel: float | None, fitting: str) -> None:
@@ -213,21 +220,19 @@ def _check_pixel(pixel: float | None, fitting: str) -> None:
         raise BadInput(f"--pixel {pixel:g} says how slices are resampled, and so does --fit {fitting}: give --fit pad")
 
 
-def _prepare(scans: list[Source], store: Path, plan: Plan) -> None:
+def _prepare(scans: list[Source], store: Path, plan: Plan, as_json: bool) -> None:
     from inbounds.progress import bar
     from inbounds.store.prepare import prepare as write
 
     report = write(scans, store, plan, bar("preparing"))
-    for note in report.notes[:10]:
-        typer.echo(f"Note: {note}", err=True)
-    if len(report.notes) > 10:
-        typer.echo(f"Note: and {len(report.notes) - 10} more of this kind", err=True)
+    say_notes(report.notes, " of this kind")
     if report.lost:
         typer.secho(
             f"{report.lost} foreground pixels of the truth lie outside the grid: see `info`", fg="yellow", err=True
         )
-    made = report.store
-    parts = ", ".join(
-        f"{sum(r.split == s for r in made.records)} {s}" for s in dict.fromkeys(r.split for r in made.records)
-    )
-    typer.echo(f"{store}: {len(made.records)} scans ({parts}), {made.slices} slices of {plan.shape[0]}x{plan.shape[1]}")
+    made, (rows, columns) = report.store, plan.shape
+    split = Counter(record.split for record in made.records)
+    parts = ", ".join(f"{count} {name}" for name, count in split.items())
+    text = f"{store}: {len(made.records)} scans ({parts}), {made.slices} slices of {rows}x{columns}"
+    facts = {"scans": len(made.records), "split": split, "slices": made.slices, "shape": plan.shape}
+    answer(as_json, text, store=store, **facts, truth_pixels_lost=report.lost, notes=report.notes)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import inbounds
-from inbounds.cli.shared import Imports, RunPath, Seed, open_store, seed_numbers
+from inbounds.cli.shared import Imports, Json, RunPath, Seed, answer, open_store, say_notes, seed_numbers
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
@@ -19,18 +18,20 @@ if TYPE_CHECKING:
 Largest = Annotated[bool, typer.Option("--largest", help="Of each class, keep the largest connected piece only.")]
 
 
-def recipes() -> None:
+def recipes(as_json: Json = False) -> None:
     """List the supervisions known by name, with their settings."""
     import inspect
 
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("recipe", "what is known", "settings")
+    table, listed = Table("recipe", "what is known", "settings"), {}
     for name, build in inbounds.recipes.items():
-        settings = ", ".join(f"{p.name}={p.default}" for p in inspect.signature(build).parameters.values())
-        table.add_row(name, (build.__doc__ or "").splitlines()[0], settings)
-    Console().print(table)
+        known = (build.__doc__ or "").splitlines()[0]
+        settings = {p.name: p.default for p in inspect.signature(build).parameters.values()}
+        table.add_row(name, known, ", ".join(f"{key}={value}" for key, value in settings.items()))
+        listed[name] = {"known": known, "settings": settings}
+    answer(as_json, lambda: Console().print(table), recipes=listed)
 
 
 def train(
@@ -52,11 +53,13 @@ def train(
     full_scans: Annotated[int, typer.Option(min=0, help="Hybrid: so many scans are fully labelled.")] = 0,
     only_full: Annotated[bool, typer.Option("--only-full", help="Train on those alone.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was stopped.")] = False,
+    as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
     """Train one network or several at once; killed at any moment, the same command with --resume ends the same."""
     from inbounds.config import known_recipe, read_settings
     from inbounds.reports.progress_table import Screen
+    from inbounds.runs.checkpoint import kept_epochs
     from inbounds.runs.run import Run
 
     for word in more or []:
@@ -101,13 +104,16 @@ def train(
         raise typer.Exit(130) from None
     for failure in failures.values():
         typer.secho(f"Error: {failure}", fg="red", err=True)
+    paths = " ".join(str(each.path) for each in made)
+    one, many = f"Measure it with: inbounds evaluate {run}", f"Compare them with: inbounds report {paths}"
+    if as_json or not failures:
+        facts = [
+            {"run": each.path, "models": kept_epochs(each.checkpoint), "failure": failures.get(each.path)}
+            for each in made
+        ]
+        answer(as_json, f"{run}: finished. {one if len(made) == 1 else many}", runs=facts)
     if failures:
         raise typer.Exit(1)
-    paths = " ".join(str(each.path) for each in made)
-    advice = (
-        f"Measure it with: inbounds evaluate {run}" if len(made) == 1 else f"Compare them with: inbounds report {paths}"
-    )
-    typer.echo(f"{run}: finished. {advice}")
 
 
 def _train(runs: list[Run], resume: bool, screen: Screen) -> dict[Path, str]:
@@ -130,7 +136,7 @@ def evaluate(
     model: Annotated[str | None, typer.Option(help="best or last.")] = None,
     surfaces: Annotated[bool, typer.Option(help="Measure surface distances too.")] = True,
     largest: Largest = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
     """Measure a run against the truth: DSC per slice and volume, HD95, surface distance, sizes, bounds satisfied."""
@@ -142,11 +148,9 @@ def evaluate(
     evaluation = measure(
         Run.open(run), split=split, model=model, surfaces=surfaces, largest=largest, track=bar("evaluating")
     )
-    if as_json:
-        typer.echo(json.dumps(evaluation.summary, indent=1))
-        return
-    evaluation_table(evaluation.summary)
-    typer.echo(f"{evaluation.folder}: written")
+    if not as_json:
+        evaluation_table(evaluation.summary)
+    answer(as_json, f"{evaluation.folder}: written", **evaluation.summary, written=evaluation.folder)
 
 
 def predict(
@@ -160,6 +164,7 @@ def predict(
     largest: Largest = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results that are there.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
     """Segment new scans: masks in each scan's own geometry and format, volumes and centroids as a table."""
@@ -170,14 +175,13 @@ def predict(
     outcome = predict_files(
         predictor, inputs, out, probabilities=probabilities, overwrite=overwrite, track=bar("predicting")
     )
-    for warning in outcome.warnings[:10]:
-        typer.echo(f"Note: {warning}", err=True)
-    if len(outcome.warnings) > 10:
-        typer.echo(f"Note: and {len(outcome.warnings) - 10} more; predictions.csv has them all", err=True)
+    say_notes(outcome.warnings, "; predictions.csv has them all")
     for name, reason in outcome.failures.items():
         typer.secho(f"Failed: {name}: {reason}", fg="red", err=True)
-    values = ", ".join(f"{value} is {name}" for value, name in enumerate(predictor.classes, start=1))
-    typer.echo(f"{out}: {len(outcome.masks)} of {len(outcome.masks) + len(outcome.failures)} masks written; {values}")
+    classes = dict(enumerate(predictor.classes, start=1))
+    values = ", ".join(f"{value} is {name}" for value, name in classes.items())
+    text = f"{out}: {len(outcome.masks)} of {len(outcome.masks) + len(outcome.failures)} masks written; {values}"
+    answer(as_json, text, **vars(outcome), classes=classes, model=predictor.model, written=out)
     if outcome.failures:
         raise typer.Exit(1)
 
@@ -187,6 +191,7 @@ def report(
     out: Annotated[Path, typer.Option(help="The folder for index.html.")],
     split: Annotated[str, typer.Option(help="validation, test or train.")] = "validation",
     title: Annotated[str, typer.Option(help="The heading; by default the data and the classes.")] = "",
+    as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
     """Compare runs on one page for the browser: table, curves, box plots, cases, settings."""
@@ -199,19 +204,22 @@ def report(
     from inbounds.runs.run import Run
 
     opened = [Run.open(run) for run in runs]
-    for run, model in unmeasured(opened, split):
+    missing = unmeasured(opened, split)
+    for run, model in missing:
         measure(run, split=split, model=model, track=bar(f"evaluating {run.path.name}, {model}"))
     results = read_results(opened, split)
     shown = choose(results, split)
     places = sorted({view.position for view in shown})
     masks = [predict_slices(run, places) if run.checkpoint else {} for run in opened]
-    typer.echo(f"{write_page(out, results, shown, masks, split, title)}: written")
+    page = write_page(out, results, shown, masks, split, title)
+    answer(as_json, f"{page}: written", written=page, split=split, runs=runs, evaluated=len(missing))
 
 
 def export(
     run: RunPath,
     onnx: Annotated[Path, typer.Option("--onnx", help="The ONNX file to write.")],
     model: Annotated[str | None, typer.Option(help="best or last.")] = None,
+    as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
     """Write a run's network as ONNX, for programs without PyTorch."""
@@ -219,4 +227,4 @@ def export(
     from inbounds.runs.run import Run
 
     export_onnx(Run.open(run), onnx, model)
-    typer.echo(f"{onnx}: written")
+    answer(as_json, f"{onnx}: written", run=run, written=onnx)

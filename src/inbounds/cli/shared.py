@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +32,24 @@ Imports = Annotated[
     list[str] | None,
     typer.Option("--import", callback=_trust, help="A module of yours that the run's settings name; repeatable."),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, for programs.")]
+
+
+def answer(as_json: bool, words: str | Callable[[], object], **facts: Any) -> None:
+    """The result of a command: words (or what prints them) for people, else facts as JSON, in which NaN is null."""
+    if as_json:
+        strict = json.loads(json.dumps(facts, default=str), parse_constant=lambda _: None)
+        typer.echo(json.dumps(strict, indent=1))
+    elif isinstance(words, str):
+        typer.echo(words)
+    else:
+        words()
+
+
+def say_notes(notes: Sequence[str], more: str) -> None:
+    """The first of many notes, on stderr."""
+    for note in [*notes[:10], *([f"and {len(notes) - 10} more{more}"] if len(notes) > 10 else [])]:
+        typer.echo(f"Note: {note}", err=True)
 
 
 def open_store(path: Path) -> Store:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,11 +15,10 @@ from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import Batch, Samples, as_float, load, truth_of
-from inbounds.config import supervision_of
 from inbounds.errors import BadInput
 from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
+from inbounds.evaluation.summary import summarise
 from inbounds.evaluation.surface import require_monai, surface_distances
-from inbounds.evaluation.table import Row, summarise, write_rows
 from inbounds.inference.forward import probabilities
 from inbounds.inference.largest import keep_largest
 from inbounds.regions import Scans
@@ -26,6 +26,7 @@ from inbounds.regions.statistic import most_probable
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
+from inbounds.runs.table import Row, write_rows
 from inbounds.store.record import Record
 from inbounds.supervision import Supervision
 from inbounds.writing import write_json
@@ -84,13 +85,11 @@ def evaluate(
         store, run.annotation, facts=run.facts, classes=run.classes, split=split, device=device, data_on_device=False
     )
     truth = truth_of(store, classes=run.classes, split=split)
-    supervision = supervision_of(run.settings, store, run.classes, run.facts)
     epoch = kept_epochs(run.weights(model).parent)[model]
     rows: list[Row] = []
     for scan in track(range(len(samples.records))):
-        numbers = _scan(network, samples, truth, supervision, scan, run.classes, surfaces, largest)
-        name = samples.records[scan].name
-        rows += [Row(str(run.path), epoch, name, s, klass, metric, value) for s, klass, metric, value in numbers]
+        row = partial(Row, run=str(run.path), epoch=epoch, split=split, case=samples.records[scan].name)
+        rows += _scan(row, network, samples, truth, run, scan, surfaces, largest)
     folder = run.path / "evaluation" / f"{split}-{model}{'-largest' if largest else ''}"
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "cases.csv", rows)
@@ -111,27 +110,24 @@ def predict_slices(
     return dict(zip(positions, masks.to(torch.uint8).cpu().numpy(), strict=True))
 
 
-Numbers = list[tuple[int | Literal[""], str, str, float]]
-
-
 def _scan(
+    row: Callable[..., Row],
     network: nn.Module,
     samples: Samples,
     truth: Tensor,
-    supervision: Supervision,
+    run: Run,
     scan: int,
-    classes: Sequence[str],
     surfaces: bool,
     largest: bool,
-) -> Numbers:
-    """Slice (empty for the volume), class, metric and value."""
+) -> list[Row]:
+    """Every number about one scan; `row` knows what they have in common."""
     record = samples.records[scan]
     batch = samples.scan_batch([scan])
     probs = probabilities(network, batch.image)
     mask = most_probable(probs).cpu()
     if largest:
         mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
-    rows = _satisfied(supervision, probs, mask, batch, record)
+    rows = _satisfied(row, run.supervision, probs, mask, batch, record)
     if not record.truth:
         return rows
     positions = samples.slices_of(scan)
@@ -142,31 +138,35 @@ def _scan(
     depth, height, width = record.spacing
     fitted = (depth, height / record.fit.scale[0], width / record.fit.scale[1])
     voxel = fitted[0] * fitted[1] * fitted[2] / 1000
-    for k, name in enumerate(classes, start=1):
-        rows += [(n, name, "dsc_slice", float(by_slice[n, k])) for n in range(record.slices)]
-        rows += [
-            ("", name, "dsc_volume", float(by_volume[0, k])),
-            ("", name, "volume_ml", float(counts.predicted[:, k].sum()) * voxel),
-            ("", name, "true_volume_ml", float(counts.true[:, k].sum()) * voxel),
-            ("", name, "relative_size_error", float(errors.relative[0, k])),
-        ]
+    for k, name in enumerate(run.classes, start=1):
+        slices = by_slice[:, k].tolist()
+        rows += [row(slice=n, klass=name, metric="dsc_slice", value=value) for n, value in enumerate(slices)]
+        numbers = {
+            "dsc_volume": float(by_volume[0, k]),
+            "volume_ml": float(counts.predicted[:, k].sum()) * voxel,
+            "true_volume_ml": float(counts.true[:, k].sum()) * voxel,
+            "relative_size_error": float(errors.relative[0, k]),
+        }
         if surfaces:
             distances = surface_distances((mask == k) & (real != UNLABELLED), real == k, fitted)
-            rows += [("", name, "hd95_mm", distances.hd95), ("", name, "assd_mm", distances.assd)]
+            numbers |= {"hd95_mm": distances.hd95, "assd_mm": distances.assd}
+        rows += [row(klass=name, metric=metric, value=value) for metric, value in numbers.items()]
     return rows
 
 
-def _satisfied(supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, record: Record) -> Numbers:
+def _satisfied(
+    row: Callable[..., Row], supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, record: Record
+) -> list[Row]:
     """Whether each constraint holds, for the probabilities and for the mask, wherever anything is known."""
-    rows: Numbers = []
+    rows: list[Row] = []
     order = torch.arange(probs.shape[1])[:, None, None]
     masks = (mask[:, None] == order).to(probs)
     for constraint in supervision.constraints:
-        scopes: list[int | Literal[""]] = list(range(record.slices)) if constraint.scope == "image" else [""]
+        scopes = range(record.slices) if constraint.scope == "image" else [""]
         for kind, region in (("soft", probs), ("hard", masks)):
             satisfied, known = constraint.satisfied(region, batch.image, batch.annotation)
             rows += [
-                (s, "", f"satisfied_{kind}_{constraint.name}", float(h))
+                row(slice=s, metric=f"satisfied_{kind}_{constraint.name}", value=float(h))
                 for s, h, k in zip(scopes, satisfied.tolist(), known.tolist(), strict=True)
                 if k
             ]

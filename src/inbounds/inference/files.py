@@ -20,7 +20,7 @@ from inbounds.inference.prediction import BACKGROUND, Prediction
 from inbounds.inference.predictor import Predictor
 from inbounds.scans.dicom import is_dicom
 from inbounds.scans.pictures import SUFFIXES as PICTURES
-from inbounds.scans.scan import header, is_scan, stem
+from inbounds.scans.scan import header, is_scan, is_series, stem
 from inbounds.sources.folder import channels as by_channel
 from inbounds.sources.folder import recognise
 from inbounds.writing import write_json, write_table
@@ -143,11 +143,7 @@ def find(inputs: Iterable[Path], channels: int) -> dict[str, tuple[Path, ...]]:
 
 def mask_path(name: str, scan: Path, out: Path) -> Path:
     """Where the mask of a scan goes: under its name, in its format, and as `.nii.gz` for DICOM."""
-    suffix = scan.name[len(stem(scan)) :].lower()
-    inside = scan.iterdir() if scan.is_dir() else [scan]
-    if any(file.is_file() and (file.suffix.lower() == ".dcm" or is_dicom(file)) for file in inside):
-        suffix = ".nii.gz"
-    return out / (name + suffix)
+    return out / (name + (".nii.gz" if is_series(scan) else scan.name[len(stem(scan)) :].lower()))
 
 
 def _scans(path: Path) -> dict[str, tuple[Path, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,8 @@ from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 from inbounds.scans.format import Scan
 from inbounds.scans.pictures import PictureGeometry
-from inbounds.scans.scan import header, same_geometry
-from inbounds.sources.source import from_files
+from inbounds.scans.scan import same_geometry
+from inbounds.sources.source import read_image
 from inbounds.store.prepare import FITS, on_grid, placed
 
 UNEVEN = 1.5
@@ -88,20 +89,20 @@ class Predictor:
         """
         files = tuple(Path(file) for file in ([scan] if isinstance(scan, Path | str) else scan))
         self._check_channels(str(files[0]) if files else "no scan", len(files))
-        heads = [header(file) for file in files]
-        loaded = from_files(files, None, name=files[0].name, patient="", classes=0).load()
-        notes = [*loaded.notes, *(note for head in heads[1:] for note in same_geometry(heads[0], head))]
-        if isinstance(heads[0].geometry, PictureGeometry):
+        scans = [read_image(file) for file in files]
+        head = replace(scans[0], voxels=None)
+        notes = [note for scan in scans for note in scan.notes]
+        notes += [note for scan in scans[1:] for note in same_geometry(head, scan)]
+        if isinstance(head.geometry, PictureGeometry):
             notes.append(f"{files[0]}: pictures do not say how large a pixel is; taken as 1 mm, slices 1 mm apart")
-        _, height, width = heads[0].spacing
+        _, height, width = head.spacing
         if max(height, width) > UNEVEN * min(height, width):
             notes.append(
                 f"{files[0]}: its pixels are {height:g} x {width:g} mm, as if its slices lay along another axis than "
                 "the file's last, where they are looked for"
             )
-        return self._segment(
-            loaded.image, heads[0].spacing, str(files[0]), probabilities, notes=tuple(notes), head=heads[0]
-        )
+        image = np.stack([scan.array for scan in scans])
+        return self._segment(image, head.spacing, str(files[0]), probabilities, notes=tuple(notes), head=head)
 
     def predict_array(
         self,

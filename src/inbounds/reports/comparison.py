@@ -13,10 +13,10 @@ import numpy as np
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import load
 from inbounds.errors import BadInput
-from inbounds.evaluation.table import Row, Summary, read_rows
+from inbounds.evaluation.summary import Summary
 from inbounds.runs.checkpoint import kept_epochs
-from inbounds.runs.metrics import Measured, read
 from inbounds.runs.run import Run
+from inbounds.runs.table import Row, read_rows
 from inbounds.store.record import Record
 from inbounds.store.store import Store
 
@@ -46,7 +46,7 @@ class Result:
     bounded: bool
     kept: dict[str, int]
     model: str
-    curves: list[Measured]
+    curves: list[Row]
     summaries: dict[str, Summary]
     cases: dict[str, dict[str, float]]
     slices: dict[tuple[str, str, int], float]
@@ -78,7 +78,6 @@ def _result(run: Run, name: str, split: str) -> Result:
     labels = load(
         store, run.annotation, facts=run.facts, classes=run.classes, data_on_device=False, seed=run.seed, **hybrid
     ).labels
-    file = run.path / "metrics.csv"
     summaries = {model: _summary(run, split, model) for model in _models(run)}
     rows: list[Row] = []
     if summaries.get(run.default_model):
@@ -98,7 +97,7 @@ def _result(run: Run, name: str, split: str) -> Result:
         len(run.about["known"]) > 1,
         kept_epochs(run.checkpoint),
         run.default_model,
-        read(file) if file.is_file() else [],
+        read_rows(run.path / "metrics.csv", growing=True),
         {model: summary for model, summary in summaries.items() if summary is not None},
         cases,
         slices,

@@ -1,7 +1,7 @@
 """A training run as a folder: what decides it, where it stands, what it measured, and the networks it keeps.
 
 run.json                what decides it: recipe, settings, data and its checksum, seed, versions
-metrics.csv             one long table: epoch, split, metric, class, value
+metrics.csv             one long table: run, epoch, split, case, slice, class, metric, value
 checkpoints/0007/       after epoch 7: last and best (.safetensors), the optimiser, state.json
 tensorboard/            the same curves for TensorBoard
 """
@@ -14,6 +14,7 @@ import platform
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from inbounds.config import Settings, network_of, supervision_of
 from inbounds.errors import BadInput
 from inbounds.runs.describe import describe
 from inbounds.store.store import FULL, Store
+from inbounds.supervision import Supervision
 from inbounds.writing import write_json
 
 MODELS = ("best", "last")
@@ -205,7 +207,16 @@ class Run:
         return kept[0] if kept else "last"
 
     def opened_store(self) -> Store:
-        """The run's data, checked to be what it was trained on."""
+        """The run's data, opened once and checked to be what it was trained on."""
+        return self._opened_store
+
+    @cached_property
+    def supervision(self) -> Supervision:
+        """What the settings describe, built once."""
+        return supervision_of(self.settings, self.opened_store(), self.classes, self.facts)
+
+    @cached_property
+    def _opened_store(self) -> Store:
         store = Store(self.store)
         if store.checksums != self.about["data"]["checksums"]:
             raise BadInput(f"{self.store}: not the data that {self.path} was trained on: its checksums differ")

@@ -41,11 +41,12 @@ def is_scan(path: Path) -> bool:
 
     A folder is a scan when pictures or DICOM files lie directly in it. Hidden files never count.
     """
-    if path.name.startswith("."):
-        return False
-    if path.is_dir():
-        return _folder(path) is not None
-    return bool(_suffix(path)) or (path.is_file() and dicom.is_dicom(path))
+    return not path.name.startswith(".") and _reader(path) is not None
+
+
+def is_series(path: Path) -> bool:
+    """Whether a scan is read as DICOM."""
+    return _reader(path) is dicom.header
 
 
 def header(path: Path) -> Scan:
@@ -54,17 +55,12 @@ def header(path: Path) -> Scan:
     Raises:
         BadInput: For everything that can be known to be wrong without looking at the voxels.
     """
-    if path.is_dir():
-        reader = _folder(path)
-        if reader is None:
-            raise BadInput(
-                f"{path}: the folder holds neither pictures nor DICOM files; give a scan, such as a .nii.gz file"
-            )
+    if reader := _reader(path):
         return reader(path)
-    if suffix := _suffix(path):
-        return _READERS[suffix](path)
-    if dicom.is_dicom(path):
-        return dicom.header(path)
+    if path.is_dir():
+        raise BadInput(
+            f"{path}: the folder holds neither pictures nor DICOM files; give a scan, such as a .nii.gz file"
+        )
     if not path.exists():
         raise BadInput(f"{path}: there is no such file or folder; check the name")
     raise BadInput(f"{path}: not a scan by its name; known are {', '.join(SUFFIXES)}: convert it or correct the name")
@@ -173,6 +169,15 @@ def same_geometry(first: Scan, second: Scan) -> list[str]:
 def _suffix(path: Path) -> str:
     name = path.name.lower()
     return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
+
+
+def _reader(path: Path) -> Callable[[Path], Scan] | None:
+    """By the name of a file; by what is inside where it has no suffix, or is a folder."""
+    if path.is_dir():
+        return _folder(path)
+    if suffix := _suffix(path):
+        return _READERS[suffix]
+    return dicom.header if path.is_file() and dicom.is_dicom(path) else None
 
 
 def _folder(path: Path) -> Callable[[Path], Scan] | None:

@@ -119,7 +119,7 @@ def beside(scan: Path, name: str) -> Path | None:
 def _load(
     images: tuple[Path, ...], labels: Path | None, weak: Mapping[str, tuple[Path, int]], values: Mapping[int, int]
 ) -> Loaded:
-    scans = [_image(file) for file in images]
+    scans = [read_image(file) for file in images]
     notes = [note for scan in scans for note in scan.notes]
     truth = None
     if labels is not None:
@@ -134,7 +134,8 @@ def _load(
     return Loaded(np.stack([scan.array for scan in scans]), scans[0].spacing, truth, given, tuple(notes))
 
 
-def _image(file: Path) -> Scan:
+def read_image(file: Path) -> Scan:
+    """One channel of a scan, whose voxels are numbers that a scanner may give."""
     scan = read(file)
     peak = max(abs(float(scan.array.min())), abs(float(scan.array.max())))
     if peak > BRIGHTEST:

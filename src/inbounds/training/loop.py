@@ -17,15 +17,15 @@ import torch
 from torch import Tensor, nn
 
 from inbounds.batches.samples import by_scan, by_slice
-from inbounds.config import augment_of, supervision_of
+from inbounds.config import augment_of
 from inbounds.errors import BadInput
 from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
 from inbounds.runs import checkpoint
 from inbounds.runs.checkpoint import State
-from inbounds.runs.metrics import Log, Measured
 from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
+from inbounds.runs.table import Log, Row
 from inbounds.training.data import Data
 from inbounds.training.schedule import Schedule
 from inbounds.training.selection import select
@@ -122,7 +122,7 @@ class Trainer:
             # Shapes do not change, so that looking for the fastest kernels pays, where any will do.
             torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
         self.schedule = Schedule(training, device)
-        self.supervision = self.schedule.following(supervision_of(settings, store, run.classes, run.facts))
+        self.supervision = self.schedule.following(run.supervision)
         data = data or Data()
         self.samples = data.samples(run, device, "train")
         self._require_knowledge()
@@ -368,15 +368,15 @@ class Trainer:
             f"nothing was updated since. The checkpoint after epoch {epoch - 1} is kept; a lower lr or weight helps"
         )
 
-    def _rows(self) -> Generator[bool, None, list[Measured]]:
+    def _rows(self) -> Generator[bool, None, list[Row]]:
         """What the epoch that just ended gave, and what validation finds."""
         self.state.epoch = number = self.state.epoch + 1
         if number == 1 and self.judged is not self.network:
             # The mean starts with the weights after the first epoch, not with the random ones before it.
             with self.stream.here():
                 self.judged.load_state_dict(self.network.state_dict())
-        rows = [Measured(number, "train", f"loss_{name}", "", value) for name, value in self.means.items()]
-        rows.append(Measured(number, "train", "lr", "", self.state.lr))
+        rows = [Row(epoch=number, split="train", metric=f"loss_{key}", value=mean) for key, mean in self.means.items()]
+        rows.append(Row(epoch=number, split="train", metric="lr", value=self.state.lr))
         if self.validated is not None:
             with self.stream.here():
                 validation = self.validated()
@@ -385,10 +385,10 @@ class Trainer:
                 values = validation.values.tolist()
             for (metric, klass), value in zip(validation.names, values, strict=True):
                 if not (math.isnan(value) and metric.startswith(("satisfied", "violations"))):  # then nothing was known
-                    rows.append(Measured(number, "validation", metric, klass, value))
+                    rows.append(Row(epoch=number, split="validation", klass=klass, metric=metric, value=value))
         return rows
 
-    def _judge(self, rows: list[Measured]) -> bool:
+    def _judge(self, rows: list[Row]) -> bool:
         """Whether this epoch's network is the best so far; and the learning rate of the next epoch."""
         numbers = {row.metric: row.value for row in rows if row.split == "validation" and not row.klass}
         self.validation = {metric: value for metric, value in numbers.items() if not math.isnan(value)}
