@@ -131,7 +131,7 @@ def _scan(
     mask = most_probable(probs).cpu()
     if largest:
         mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
-    rows = _satisfied(supervision, probs, mask, batch, record)
+    rows = _satisfied(supervision, probs, mask, batch, record, classes)
     if not record.truth:
         return rows
     positions = samples.slices_of(scan)
@@ -156,18 +156,28 @@ def _scan(
     return rows
 
 
-def _satisfied(supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, record: Record) -> Numbers:
-    """Whether each constraint holds, for the probabilities and for the mask, wherever anything is known."""
+def _satisfied(
+    supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, record: Record, classes: Sequence[str]
+) -> Numbers:
+    """Whether each constraint holds, for the probabilities and for the mask, wherever anything is known.
+
+    First for all classes together and then, if there are several, for each.
+    """
     rows: Numbers = []
     order = torch.arange(probs.shape[1])[:, None, None]
     masks = (mask[:, None] == order).to(probs)
+    by_class: Numbers = []
     for constraint in supervision.watched:
         scopes: list[int | Literal[""]] = list(range(record.slices)) if constraint.scope == "image" else [""]
         for kind, region in (("soft", probs), ("hard", masks)):
-            satisfied, known = constraint.satisfied(region, batch.image, batch.annotation)
-            rows += [
-                (s, "", f"satisfied_{kind}_{constraint.name}", float(h))
-                for s, h, k in zip(scopes, satisfied.tolist(), known.tolist(), strict=True)
-                if k
-            ]
-    return rows
+            metric = f"satisfied_{kind}_{constraint.name}"
+            violation = constraint.violation(region, batch.image, batch.annotation)
+            rows += _held(scopes, "", metric, violation.flatten(1))
+            for place, k in enumerate(constraint.constrained(probs.shape[1]) if len(classes) > 1 else ()):
+                by_class += _held(scopes, ("background", *classes)[k], metric, violation[:, place])
+    return rows + by_class
+
+
+def _held(scopes: list[int | Literal[""]], klass: str, metric: str, violation: Tensor) -> Numbers:
+    inside, known = (violation <= 0).all(dim=1).tolist(), (violation > -torch.inf).any(dim=1).tolist()
+    return [(s, klass, metric, float(i)) for s, i, k in zip(scopes, inside, known, strict=True) if k]
