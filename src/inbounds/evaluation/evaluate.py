@@ -26,7 +26,6 @@ from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 from inbounds.runs.supervise import supervision_of
-from inbounds.store.record import Record
 from inbounds.supervision import Supervision
 from inbounds.writing import write_json
 
@@ -131,7 +130,7 @@ def _scan(
     mask = most_probable(probs).cpu()
     if largest:
         mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
-    rows = _satisfied(supervision, probs, mask, batch, record, classes)
+    rows = _satisfied(supervision, probs, mask, batch, classes)
     if not record.truth:
         return rows
     positions = samples.slices_of(scan)
@@ -156,28 +155,19 @@ def _scan(
     return rows
 
 
-def _satisfied(
-    supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, record: Record, classes: Sequence[str]
-) -> Numbers:
-    """Whether each constraint holds, for the probabilities and for the mask, wherever anything is known.
-
-    First for all classes together and then, if there are several, for each.
-    """
+def _satisfied(supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, classes: Sequence[str]) -> Numbers:
+    """Whether each constraint holds, of probabilities and mask, where anything is known: for all classes, then each."""
     rows: Numbers = []
     order = torch.arange(probs.shape[1])[:, None, None]
     masks = (mask[:, None] == order).to(probs)
-    by_class: Numbers = []
+    names = ["background", *classes] if len(classes) > 1 else []
     for constraint in supervision.watched:
-        scopes: list[int | Literal[""]] = list(range(record.slices)) if constraint.scope == "image" else [""]
+        scopes: list[int | Literal[""]] = list(range(len(probs))) if constraint.scope == "image" else [""]
         for kind, region in (("soft", probs), ("hard", masks)):
-            metric = f"satisfied_{kind}_{constraint.name}"
             violation = constraint.violation(region, batch.image, batch.annotation)
-            rows += _held(scopes, "", metric, violation.flatten(1))
-            for place, k in enumerate(constraint.constrained(probs.shape[1]) if len(classes) > 1 else ()):
-                by_class += _held(scopes, ("background", *classes)[k], metric, violation[:, place])
-    return rows + by_class
-
-
-def _held(scopes: list[int | Literal[""]], klass: str, metric: str, violation: Tensor) -> Numbers:
-    inside, known = (violation <= 0).all(dim=1).tolist(), (violation > -torch.inf).any(dim=1).tolist()
-    return [(s, klass, metric, float(i)) for s, i, k in zip(scopes, inside, known, strict=True) if k]
+            parts = {names[k]: violation[:, n] for n, k in enumerate(constraint.constrained(probs.shape[1])) if names}
+            for klass, part in {"": violation.flatten(1), **parts}.items():
+                inside, known = (part <= 0).all(dim=1).tolist(), (part > -torch.inf).any(dim=1).tolist()
+                metric = f"satisfied_{kind}_{constraint.name}"
+                rows += [(s, klass, metric, float(i)) for s, i, k in zip(scopes, inside, known, strict=True) if k]
+    return sorted(rows, key=lambda row: row[1] != "")
