@@ -19,11 +19,12 @@ from PIL import Image
 from archives import done, refused
 from inbounds.config import read_settings
 from inbounds.evaluation.evaluate import predict_slices
-from inbounds.reports.cases import choose
+from inbounds.reports.cases import choose, choose_for_page
 from inbounds.reports.comparison import Result, read_results, unmeasured
-from inbounds.reports.curves import Line, box, epochs, path, ratio_chart, share_chart, shorten, spread
+from inbounds.reports.curves import Line, box, epochs, path, ratio_chart, share_chart, shorten, size_chart, spread
 from inbounds.reports.page import render, satisfied_share
 from inbounds.reports.pictures import grey, outline, png, window
+from inbounds.reports.preview import PALETTE
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.run import Run
 from inbounds.runs.table import read_rows
@@ -33,6 +34,7 @@ from inbounds.store.grid import GridWindow
 from inbounds.store.prepare import Plan, prepare
 from inbounds.store.store import Store
 from inbounds.training.loop import Trainer
+from training_runs import blind
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -287,6 +289,109 @@ def test_pictures_show_the_masks_that_were_measured(written: Path, runs: list[Ru
             assert f'd="{outline(truth)}"' in text
 
 
+def drawn(run: Run, number: int, metric: str, klass: str) -> str:
+    """The curve of a share as the page has it, from the run's file."""
+    rows = [row for row in read_rows(run.path / "metrics.csv") if (row.split, row.metric) == ("validation", metric)]
+    (line,) = share_chart([Line(number, "", [(row.epoch, row.value) for row in rows if row.klass == klass])]).lines
+    return f'<path class="r{number}{" soft" if "soft" in metric else ""}" d="{line.path}"/>'
+
+
+def test_every_class_has_its_curves(written: Path, runs: list[Run]) -> None:
+    text = written.read_text(encoding="utf-8")
+    whole, *parts = text.split("<h2>All classes together</h2>")[1].split(", by scan and by epoch</h2>")
+    assert [whole.rpartition("<h2>")[2], parts[0].rpartition("<h2>")[2]] == ["LV", "RV"]
+    for klass, part in zip(("LV", "RV"), parts, strict=True):
+        assert drawn(runs[0], 0, "dsc_volume", klass) in part
+        assert drawn(runs[2], 2, "dsc_volume", klass) in part
+        assert drawn(runs[2], 2, "satisfied_class_hard", klass) in part
+        assert drawn(runs[2], 2, "satisfied_class_soft", klass) in part
+        assert f"inside their bounds for {klass}. " in part
+        assert part.count("<h3>Predicted size over true size, by epoch</h3>") == 1
+    assert drawn(runs[1], 1, "satisfied", "") in parts[0]  # a single class needs no rows of its own
+    assert drawn(runs[2], 2, "satisfied", "") in whole
+    assert drawn(runs[2], 2, "dsc_volume", "") in whole
+
+
+def test_all_classes_in_one_view(written: Path, runs: list[Run], store: Store) -> None:
+    """The outlines of each class in its own colour, those of the truth too, and a legend that names them."""
+    results = read_results(runs, "validation")
+    views = [view for view in choose_for_page(results, "validation") if not view.klass]
+    assert [view.rank for view in views] == ["best", "median", "worst"]
+    scores = {}
+    for record in (record for record in store.records if record.split == "validation"):
+        values = [cases[record.name] for result in results for cases in result.cases.values() if cases]
+        scores[record.name] = float(np.nanmean(values))
+    assert {views[0].score, views[2].score} == {max(scores.values()), min(scores.values())}
+    text = written.read_text(encoding="utf-8").split("All classes in 3 scans, chosen by rule")[1].split("<section>")[0]
+    colours = {klass: store.class_index(klass) for klass in ("LV", "RV")}
+    for klass, k in colours.items():
+        assert f'<span class="k{k}"><span class="key"></span>{klass}</span>' in text
+        assert f".together .k{k} {{ --run: {PALETTE[k]}; }}" in written.read_text(encoding="utf-8")
+    assert '<i class="dashed"></i>truth' in text
+    for view, part in zip(views, text.split('<div class="case together">')[1:], strict=True):
+        assert f"{view.rank.capitalize()}: {view.record.name}" in part
+        truth = store.truth[view.position]
+        sizes = [int(np.isin(store.truth[n], list(colours.values())).sum()) for n in view.record.range]
+        assert view.slice == sizes.index(max(sizes))
+        for run, result in zip(runs[:-1], results, strict=False):
+            mask = predict_slices(run, [view.position])[view.position]
+            for k, klass in enumerate(run.classes, start=1):
+                if (mask == k).any():
+                    assert f'<path class="mask k{colours[klass]}" d="{outline(mask == k)}"/>' in part
+                assert f'<path class="true k{colours[klass]}" d="{outline(truth == colours[klass])}"/>' in part
+                assert f"{klass}\N{NO-BREAK SPACE}{result.cases[klass][view.record.name]:.2f}" in part
+
+
+@pytest.mark.usefixtures("written")
+def test_many_classes_are_not_shown_one_by_one(runs: list[Run]) -> None:
+    results = read_results(runs, "validation")
+    both = choose_for_page(results, "validation")
+    assert [view.klass for view in both] == [""] * 3 + ["LV"] * 3 + ["RV"] * 3
+    assert choose_for_page(results, "validation", many=2) == both[:3]
+    assert choose_for_page(results[1:2], "validation") == choose(results[1:2], "validation")
+    page = Page(render(results, both[:3], [{} for _ in runs], "validation"))
+    assert "All classes in 3 scans, chosen by rule" in page.text
+    assert "LV in 3 scans" not in page.text
+
+
+def test_several_classes_without_truth(store: Store, tmp_path: Path) -> None:
+    """Sizes, bounds and masks are shown, and nothing that would need a truth."""
+    unknown = blind(store, tmp_path / "blind")
+    run = started(tmp_path / "run", unknown, "individual", ["LV", "RV"], "training.epochs=2")
+    Trainer(run).fit()
+    done("report", run.path, "--out", tmp_path / "out")
+    text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert "No epoch has been validated" not in page.text
+    assert "DSC per volume, by epoch" not in page.text
+    assert '<i class="dashed"></i>truth' not in text
+    rows = read_rows(run.path / "metrics.csv")
+    for klass in ("LV", "RV"):
+        lines = [
+            Line(0, "run", [(row.epoch, row.value) for row in rows if (row.metric, row.klass) == (metric, klass)])
+            for metric in ("soft_size", "hard_size")
+        ]
+        soft, hard = size_chart(lines).lines
+        part = text.split(f"<h2>{klass}, by epoch</h2>")[1].split("</section>")[0]
+        assert "Predicted size in pixels, by epoch" in part
+        assert f'<path class="r0 soft" d="{soft.path}"/>' in part
+        assert f'<path class="r0" d="{hard.path}"/>' in part
+        assert drawn(run, 0, "satisfied_class_hard", klass) in part
+    records = [record for record in unknown.records if record.split == "validation"]
+    shown = [records[0], records[(len(records) - 1) // 2], records[-1]]
+    for rank, record in zip(("First", "Middle", "Last"), shown, strict=True):
+        assert f"{rank}: {record.name}" in page.text
+        place = record.first + record.slices // 2
+        mask = predict_slices(run, [place])[place]
+        for k, klass in enumerate(run.classes, start=1):
+            assert f"{klass} {int((mask == k).sum())} px" in page.text.replace("\N{NO-BREAK SPACE}", " ")
+
+    (result,) = read_results([run], "validation")
+    nothing = render([replace(result, curves=[])], [], [{}], "validation")
+    assert nothing.count("No scan is held out for validation") == 2
+    assert render([replace(result, curves=[], kept={})], [], [{}], "validation").count("validated yet") == 2
+
+
 @pytest.mark.usefixtures("written")
 def test_an_evaluation_of_an_earlier_epoch_is_made_anew(runs: list[Run], tmp_path: Path) -> None:
     copy = tmp_path / "copy"
@@ -305,17 +410,18 @@ def test_an_evaluation_of_an_earlier_epoch_is_made_anew(runs: list[Run], tmp_pat
 
 def test_without_truth_there_is_no_dsc_but_bounds_and_pictures(runs: list[Run], store: Store, tmp_path: Path) -> None:
     """A run on scans whose truth nobody knows, which then has no best network."""
-    blind = tmp_path / "blind"
-    shutil.copytree(store.path, blind)
-    described = json.loads((blind / "dataset.json").read_text(encoding="utf-8"))
+    copy = tmp_path / "blind"
+    shutil.copytree(store.path, copy)
+    described = json.loads((copy / "dataset.json").read_text(encoding="utf-8"))
     for scan in described["scans"]:
         scan["truth"] = scan["split"] == "train"
-    (blind / "dataset.json").write_text(json.dumps(described))
-    run = started(tmp_path / "run", Store(blind), "tags", ["LV"], "training.epochs=1")
+    (copy / "dataset.json").write_text(json.dumps(described))
+    run = started(tmp_path / "run", Store(copy), "tags", ["LV"], "training.epochs=1")
     Trainer(run).fit()
     done("report", run.path, "--out", tmp_path / "out")
     page = Page((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
     assert "These scans have no truth" in page.text
+    assert "No epoch has been validated" not in page.text
     assert "First: " in page.text
     assert "Best: " not in page.text
     row = next(row for row in page.rows if row and row[0].startswith("run"))
@@ -388,6 +494,10 @@ def test_lines_by_hand() -> None:
     assert [text for _, text in ratios.y_ticks] == ["1/4", "1/2", "1", "2", "4"]
     assert path([(0, 1), (1, math.nan), (2, 3), (3, 4)]) == "M0 1h0.5M2 3L3 4"
     assert share_chart([]).lines == []
+    sizes = size_chart([Line(0, "a", [(1, 0.0), (2, 330.0), (3, 400.0)])])
+    assert [text for _, text in sizes.y_ticks] == ["0", "100", "200", "300", "400"]
+    assert sizes.lines[0].path == "M0 220L50 38.5L100 0"
+    assert size_chart([]).lines == size_chart([Line(0, "a", [(1, math.nan)])]).lines == []
 
 
 @pytest.mark.parametrize(
@@ -426,9 +536,18 @@ def test_long_names_keep_both_ends() -> None:
 def test_outlines_enclose_what_they_should(tmp_path: Path) -> None:
     ring = np.ones((3, 3), dtype=bool)
     ring[1, 1] = False
-    assert sorted(outline(ring).split("M")[1:]) == sorted(
-        ["0 0h3", "0 3h3", "1 1h1", "1 2h1", "0 0v3", "3 0v3", "1 1v1", "2 1v1"]
-    )
+    assert outline(ring) == "M0 0h1h1h1v1v1v1h-1h-1h-1v-1v-1v-1M1 2h1v-1h-1v1"
+    for seed in range(3):
+        mask = np.random.default_rng(seed).random((7, 9)) < 0.5
+        crossed = np.zeros((7, 10), dtype=int)
+        for line in outline(mask).split("M")[1:]:
+            x, y = start = [int(place) for place in re.match(r"(\d+) (\d+)", line).groups()]  # type: ignore[union-attr]
+            for axis, step in re.findall(r"([hv])(-?1)", line):
+                if axis == "v":
+                    crossed[min(y, y + int(step)), x] += 1
+                x, y = (x + int(step), y) if axis == "h" else (x, y + int(step))
+            assert [x, y] == start  # closed, so that dashes run on along it
+        assert np.array_equal(crossed.cumsum(axis=1)[:, :-1] % 2 == 1, mask)
     assert outline(np.zeros((2, 2), dtype=bool)) == ""
 
 

@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -17,7 +18,7 @@ from safetensors.torch import load_file
 from archives import full_disk
 from inbounds.config import read_settings
 from inbounds.errors import BadInput
-from inbounds.evaluation.evaluate import evaluate
+from inbounds.evaluation.evaluate import evaluate, predict_slices
 from inbounds.runs.run import Run
 from inbounds.runs.table import read_rows
 from inbounds.store.store import Store
@@ -70,6 +71,35 @@ def test_several_classes_and_a_written_constraint(tmp_path: Path, store: Store) 
     trainer.fit()
     classes = {row.klass for row in read_rows(run.path / "metrics.csv") if row.metric == "dsc_slice"}
     assert classes == {"LV", "RV", ""}
+
+
+def test_each_of_several_classes_has_its_share_of_satisfied_bounds(tmp_path: Path, store: Store) -> None:
+    """By hand, from masks and truth: tags hold where a class is predicted and there, or neither."""
+    extra = "constraints.LV={statistic='size', bounds={kind='fixed', upper=463}, classes=['RV']}"
+    run = start(tmp_path / "run", store, "tags", "training.epochs=2", extra, classes=["LV", "RV"])
+    Trainer(run).fit()
+    rows = [row for row in read_rows(run.path / "metrics.csv") if row.epoch == 2 and row.split == "validation"]
+    kinds = ["satisfied_class_soft", "satisfied_class_hard"]
+    assert [(row.metric, row.klass) for row in rows[-4:]] == [(kind, name) for name in ("LV", "RV") for kind in kinds]
+    places = [n for record in store.records if record.split == "validation" for n in record.range]
+    masks = predict_slices(run, places, model="last")
+    holds = {
+        name: [(masks[n] == k).any() == (store.truth[n] == store.class_index(name)).any() for n in places]
+        for k, name in enumerate(("LV", "RV"), start=1)
+    }
+    small = [bool((masks[n] == 2).sum() <= 463) for n in places]
+    shares = {row.klass: row.value for row in rows if row.metric == kinds[1]}
+    assert shares == pytest.approx({"LV": np.mean(holds["LV"]), "RV": np.mean(holds["RV"] + small)})
+    named = {row.klass: row.value for row in rows if row.metric == "satisfied_hard"}
+    assert named == pytest.approx({"size": np.mean(np.logical_and(*holds.values())), "LV": np.mean(small)})
+
+    summary = evaluate(run, model="last", surfaces=False).summary["metrics"]
+    assert {klass: entry["mean"] for klass, entry in summary["satisfied_hard_size"].items()} == pytest.approx(
+        {"": named["size"], "LV": np.mean(holds["LV"]), "RV": np.mean(holds["RV"])}
+    )
+    assert {klass: entry["mean"] for klass, entry in summary["satisfied_hard_LV"].items()} == pytest.approx(
+        {"": np.mean(small), "RV": np.mean(small)}
+    )
 
 
 def test_common_bounds_are_fitted_on_a_patient(tmp_path: Path, store: Store) -> None:

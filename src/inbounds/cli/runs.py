@@ -198,7 +198,7 @@ def report(
     from inbounds.evaluation.evaluate import evaluate as measure
     from inbounds.evaluation.evaluate import predict_slices
     from inbounds.progress import bar
-    from inbounds.reports.cases import choose
+    from inbounds.reports.cases import choose_for_page
     from inbounds.reports.comparison import read_results, unmeasured
     from inbounds.reports.page import write_page
     from inbounds.runs.run import Run
@@ -208,7 +208,7 @@ def report(
     for run, model in missing:
         measure(run, split=split, model=model, track=bar(f"evaluating {run.path.name}, {model}"))
     results = read_results(opened, split)
-    shown = choose(results, split)
+    shown = choose_for_page(results, split)
     places = sorted({view.position for view in shown})
     masks = [predict_slices(run, places) if run.checkpoint else {} for run in opened]
     page = write_page(out, results, shown, masks, split, title)

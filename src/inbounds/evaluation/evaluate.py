@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import Batch, Samples, as_float, load, truth_of
+from inbounds.constraints.constraint import constrained
 from inbounds.errors import BadInput
 from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
 from inbounds.evaluation.summary import summarise
@@ -27,8 +28,6 @@ from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import Row, write_rows
-from inbounds.store.record import Record
-from inbounds.supervision import Supervision
 from inbounds.writing import write_json
 
 Track = Callable[[Sequence[int]], Iterable[int]]
@@ -127,7 +126,7 @@ def _scan(
     mask = most_probable(probs).cpu()
     if largest:
         mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
-    rows = _satisfied(row, run.supervision, probs, mask, batch, record)
+    rows = _satisfied(row, run, probs, mask, batch)
     if not record.truth:
         return rows
     positions = samples.slices_of(scan)
@@ -154,20 +153,21 @@ def _scan(
     return rows
 
 
-def _satisfied(
-    row: Callable[..., Row], supervision: Supervision, probs: Tensor, mask: Tensor, batch: Batch, record: Record
-) -> list[Row]:
-    """Whether each constraint holds, for the probabilities and for the mask, wherever anything is known."""
+def _satisfied(row: Callable[..., Row], run: Run, probs: Tensor, mask: Tensor, batch: Batch) -> list[Row]:
+    """Whether each constraint holds, of probabilities and mask, where anything is known: for all classes, then each."""
     rows: list[Row] = []
     order = torch.arange(probs.shape[1])[:, None, None]
     masks = (mask[:, None] == order).to(probs)
-    for constraint in supervision.constraints:
-        scopes = range(record.slices) if constraint.scope == "image" else [""]
+    names = ["background", *run.classes] if len(run.classes) > 1 else []
+    for constraint in run.supervision.constraints:
+        scopes = range(len(probs)) if constraint.scope == "image" else [""]
+        chosen = constrained(constraint.classes, probs.shape[1]) if names else []
         for kind, region in (("soft", probs), ("hard", masks)):
-            satisfied, known = constraint.satisfied(region, batch.image, batch.annotation)
-            rows += [
-                row(slice=s, metric=f"satisfied_{kind}_{constraint.name}", value=float(h))
-                for s, h, k in zip(scopes, satisfied.tolist(), known.tolist(), strict=True)
-                if k
-            ]
-    return rows
+            violation = constraint.violation(region, batch.image, batch.annotation)
+            parts = {names[k]: violation[:, n] for n, k in enumerate(chosen)}
+            for klass, part in {"": violation.flatten(1), **parts}.items():
+                inside, known = (part <= 0).all(dim=1).tolist(), (part > -torch.inf).any(dim=1).tolist()
+                metric = f"satisfied_{kind}_{constraint.name}"
+                cells = [(s, float(i)) for s, i, k in zip(scopes, inside, known, strict=True) if k]
+                rows += [row(slice=s, klass=klass, metric=metric, value=value) for s, value in cells]
+    return sorted(rows, key=lambda row: row.klass != "")

@@ -10,6 +10,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
 from inbounds.batches.samples import Group, Samples
+from inbounds.constraints.constraint import constrained
 from inbounds.evaluation.overlap import Overlap, dice_per_slice, dice_per_volume, overlap
 from inbounds.inference.forward import CHUNK, probabilities
 from inbounds.regions import size
@@ -48,7 +49,8 @@ def validate(
         samples: Of the split.
         truth: Their full masks, if there are any.
         supervision: Whose constraints are looked at: do they hold, for the probabilities and for the mask? Images of
-            which nothing is known do not count; where all are like that, the numbers are NaN.
+            which nothing is known do not count; where all are like that, the numbers are NaN. Where there are several
+            classes, each has numbers of its own, `satisfied_class_soft` and `satisfied_class_hard`.
         classes: The names of the network's outputs 1, 2, ...
         groups: What to look at together: `samples.groups(CHUNK)`, which may be made once and kept.
     """
@@ -56,14 +58,17 @@ def validate(
     network.eval()
     overlaps, soft_sizes, hard_sizes = [], [], []
     satisfied: dict[str, list[tuple[Tensor, ...]]] = {constraint.name: [] for constraint in supervision.constraints}
+    by_class: dict[int, list[Tensor]] = {k: [] for k in range(1, len(classes) + 1) if len(classes) > 1}
     for group in samples.groups(CHUNK) if groups is None else groups:
         batch = samples.whole(group)
         probs = probabilities(network, batch.image)
         mask = most_probable(probs)
         for constraint in supervision.constraints:
-            soft, _ = constraint.satisfied(probs, batch.image, batch.annotation)
-            hard, known = constraint.satisfied(probs, batch.image, batch.annotation, hard=True)
-            satisfied[constraint.name].append((soft & known, hard & known, known))
+            soft, hard = (constraint.violation(probs, batch.image, batch.annotation, hard=h) for h in (False, True))
+            satisfied[constraint.name].append(_inside(soft.flatten(1), hard.flatten(1)))
+            for place, k in enumerate(constrained(constraint.classes, probs.shape[1])):
+                if k in by_class:
+                    by_class[k].append(torch.stack(_inside(soft[:, place], hard[:, place])).sum(dim=1))
         order = torch.arange(probs.shape[1], device=mask.device)[:, None, None]
         soft_sizes.append(size(probs)[..., 0])
         hard_sizes.append((mask[:, None] == order).flatten(2).sum(dim=2).float())
@@ -82,7 +87,17 @@ def validate(
     if counts:
         _, hard, known = (torch.stack(part).sum() for part in zip(*counts.values(), strict=True))
         numbers |= {("satisfied", ""): hard / known, ("violations", ""): (known - hard) * (known / known)}
+    for k, tallies in by_class.items():
+        if tallies:
+            name, (soft, hard, known) = classes[k - 1], torch.stack(tallies).sum(dim=0).float()
+            numbers |= {("satisfied_class_soft", name): soft / known, ("satisfied_class_hard", name): hard / known}
     return Validation(list(numbers), torch.stack(list(numbers.values())))
+
+
+def _inside(soft: Float[Tensor, "N M"], hard: Float[Tensor, "N M"]) -> tuple[Tensor, ...]:
+    """From violations: do the probabilities keep to all bounds of an image, does the mask, and are there any?"""
+    known = (hard > -torch.inf).any(dim=1)
+    return (soft <= 0).all(dim=1) & known, (hard <= 0).all(dim=1) & known, known
 
 
 def _overlap_numbers(

@@ -17,11 +17,11 @@ class View:
     """A slice to look at, chosen by a rule: of the scan that is best, in the middle or worst for a class.
 
     Attributes:
-        klass: The class.
+        klass: The class; empty for all of them together.
         rank: `best`, `median`, `worst`; `first`, `middle`, `last` where no truth can tell.
         record: The scan.
         slice: Its slice with the largest true region of the class; the middle one without truth.
-        score: The mean over runs of the scan's DSC per volume; `None` without truth.
+        score: The mean over runs (and classes) of the scan's DSC per volume; `None` without truth.
     """
 
     klass: str
@@ -45,8 +45,16 @@ def choose(results: Sequence[Result], split: str) -> list[View]:
     return [view for klass in classes_of(results) for view in _choose(results, store, split, klass)]
 
 
+def choose_for_page(results: Sequence[Result], split: str, many: int = 4) -> list[View]:
+    """Several classes in one view; and class by class too, where there are not many and truth tells them apart."""
+    classes = classes_of(results)
+    together = _choose(results, results[0].run.opened_store(), split, "") if len(classes) > 1 else []
+    one_by_one = len(classes) < many and all(view.score is not None for view in together)
+    return together + (choose(results, split) if one_by_one else [])
+
+
 def _choose(results: Sequence[Result], store: Store, split: str, klass: str) -> list[View]:
-    tables = [result.cases[klass] for result in results if klass in result.cases]
+    tables = [table for result in results for name, table in result.cases.items() if klass in ("", name)]
     scores: dict[str, float] = {}
     for case in sorted({case for table in tables for case in table}):
         values = [table[case] for table in tables if not np.isnan(table.get(case, np.nan))]
@@ -63,13 +71,13 @@ def _choose(results: Sequence[Result], store: Store, split: str, klass: str) -> 
     ranks: dict[str, list[str]] = {}
     for rank, place in zip(names, (0, (len(order) - 1) // 2, len(order) - 1), strict=True):
         ranks.setdefault(order[place], []).append(rank)
-    value = store.class_index(klass)
+    values = [store.class_index(name) for name in ([klass] if klass else classes_of(results))]
     views = []
     for case, names_of in ranks.items():
         record = store.record(case)
         fullest = record.slices // 2
         if scores:
             truth = store.truth[record.first : record.range.stop]
-            fullest = int((truth == value).sum(axis=(1, 2)).argmax())
+            fullest = int(np.isin(truth, values).sum(axis=(1, 2)).argmax())
         views.append(View(klass, " and ".join(names_of), record, fullest, scores.get(case)))
     return views

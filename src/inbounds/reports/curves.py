@@ -99,6 +99,14 @@ def ratio_chart(lines: Sequence[Line]) -> Chart:
     return _chart(lines, place, ticks, strong=HEIGHT / 2)
 
 
+def size_chart(lines: Sequence[Line]) -> Chart:
+    """Curves of sizes in pixels, from 0 to a round number above the largest."""
+    largest = max((value for line in lines for _, value in line.points if math.isfinite(value)), default=1)
+    step = _round_step(largest / 4)
+    ticks = [(n * step, f"{n * step}") for n in range(math.ceil(largest / step) + 1)]
+    return _chart(lines, lambda size: size / ticks[-1][0], ticks)
+
+
 def _chart(
     lines: Iterable[Line],
     place: Callable[[float], float],
@@ -131,10 +139,13 @@ def epochs(last: int) -> list[int]:
         >>> epochs(200)
         [1, 50, 100, 150, 200]
     """
-    rough = last / 5
-    unit = 10 ** math.floor(math.log10(rough)) if rough >= 1 else 1
-    step = next(n * unit for n in (1, 2, 5, 10) if n * unit >= rough)
+    step = _round_step(last / 5)
     return [1, *(epoch for epoch in range(step, last + 1, step) if epoch - 1 > step / 2)]
+
+
+def _round_step(rough: float) -> int:
+    unit = 10 ** math.floor(math.log10(rough)) if rough >= 1 else 1
+    return next(n * unit for n in (1, 2, 5, 10) if n * unit >= rough)
 
 
 def path(points: Points) -> str:

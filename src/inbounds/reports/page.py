@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ import numpy as np
 
 from inbounds.reports.cases import View
 from inbounds.reports.comparison import Result, classes_of
-from inbounds.reports.curves import Line, box, ratio_chart, share_chart
-from inbounds.reports.pictures import grey, outline, png, window
+from inbounds.reports.curves import Line, box, ratio_chart, share_chart, size_chart
+from inbounds.reports.pictures import Window, grey, outline, png, window
+from inbounds.reports.preview import PALETTE
 from inbounds.reports.provenance import provenance_of, settings_of
 from inbounds.store.store import Store
 from inbounds.writing import file_aside
@@ -28,11 +29,11 @@ Masks = Mapping[int, np.ndarray]
 
 @dataclass(frozen=True)
 class Tile:
-    """One picture of a row: whose outline lies over the scan, and how well it fits."""
+    """One picture of a row: whose outlines (style and path) lie over the scan, and how well they fit."""
 
     title: str
     run: int | None
-    outline: str
+    outlines: list[tuple[str, str]]
     notes: tuple[str, ...]
 
 
@@ -82,7 +83,11 @@ def render(
         chosen="best" if all(result.model == "best" for result in results if result.kept) else "chosen",
         colours=COLOURS,
         sections=[_section(klass, results, views, masks, store) for klass in classes],
-        satisfied=share_chart(_satisfied_lines(results), percent=True),
+        dsc=share_chart(Line(n, result.name, _curve(result, "dsc_volume", "")) for n, result in enumerate(results)),
+        satisfied=share_chart(_satisfied_lines(enumerate(results)), percent=True),
+        together=[_row(view, results, masks, store) for view in views if not view.klass],
+        legend=[(klass, store.class_index(klass) % len(PALETTE)) for klass in classes],
+        palette=PALETTE,
         satisfied_share={result.name: satisfied_share(result, split) for result in results},
         settings={result.name: list(settings_of(result.run)) for result in results},
         provenance={result.name: list(provenance_of(result.run)) for result in results},
@@ -96,16 +101,22 @@ def _section(
     """All figures of a class."""
     numbered = [(n, result) for n, result in enumerate(results) if klass in result.run.classes]
     means = [(_mean(result, "dsc_volume", klass), result.name) for _, result in numbered]
-    sizes = [
-        Line(n, result.name, _curve(result, f"{kind}_size_over_true", klass), soft=kind == "soft")
-        for n, result in numbered
-        for kind in ("soft", "hard")
-    ]
+    ratios, sizes = (
+        [
+            Line(n, result.name, _curve(result, f"{kind}_{metric}", klass), soft=kind == "soft")
+            for n, result in numbered
+            for kind in ("soft", "hard")
+        ]
+        for metric in ("size_over_true", "size")
+    )
     return {
         "klass": klass,
         "ranked": sorted((mean, name) for mean, name in means if mean is not None),
         "dsc": share_chart(Line(n, result.name, _curve(result, "dsc_volume", klass)) for n, result in numbered),
-        "sizes": ratio_chart(sizes),
+        "ratios": ratio_chart(ratios),
+        "sizes": size_chart([size for size, ratio in zip(sizes, ratios, strict=True) if not ratio.points]),
+        "satisfied": share_chart(_satisfied_lines(numbered, klass), percent=True),
+        "begun": any(result.kept for _, result in numbered),
         "boxes": [box(n, result.name, result.cases[klass]) for n, result in numbered if result.cases[klass]],
         "rows": [_row(view, results, masks, store) for view in views if view.klass == klass],
     }
@@ -120,13 +131,16 @@ def _curve(result: Result, metric: str, klass: str) -> list[tuple[float, float]]
     return [(row.epoch, row.value) for row in rows if row.metric == metric and row.klass == klass]
 
 
-def _satisfied_lines(results: Sequence[Result]) -> Iterator[Line]:
-    """The share of images (or scans) whose bounds hold; of probabilities too where there is a single constraint."""
-    for n, result in enumerate(results):
+def _satisfied_lines(numbered: Iterable[tuple[int, Result]], klass: str = "") -> Iterator[Line]:
+    """The share of images (or scans) whose bounds hold; of probabilities too for a class or a single constraint."""
+    for n, result in numbered:
         names = {row.klass for row in result.curves if row.metric == "satisfied_soft"}
-        if len(names) == 1:
-            yield Line(n, result.name, _curve(result, "satisfied_soft", *names), soft=True)
-        yield Line(n, result.name, _curve(result, "satisfied", ""))
+        soft = _curve(result, "satisfied_soft", *names) if len(names) == 1 else []
+        hard = _curve(result, "satisfied", "")
+        if klass and len(result.run.classes) > 1:
+            soft, hard = (_curve(result, f"satisfied_class_{kind}", klass) for kind in ("soft", "hard"))
+        yield Line(n, result.name, soft, soft=True)
+        yield Line(n, result.name, hard)
 
 
 def satisfied_share(result: Result, split: str) -> float | None:
@@ -143,21 +157,29 @@ def satisfied_share(result: Result, split: str) -> float | None:
 
 
 def _row(view: View, results: Sequence[Result], masks: Sequence[Masks], store: Store) -> dict[str, Any]:
-    """A scan, its truth, and each run's mask."""
-    value = store.class_index(view.klass)
-    truth = store.truth[view.position] == value if view.score is not None else np.zeros(store.shape, dtype=bool)
-    rows, columns = part = window(truth)
-    tiles = [Tile("scan", None, "", (f"slice {view.slice + 1} of {view.record.slices}",))]
+    """A scan, its truth, and each run's mask: of one class or of all."""
+    values = {klass: store.class_index(klass) for klass in ([view.klass] if view.klass else classes_of(results))}
+    truth = store.truth[view.position] if view.score is not None else np.zeros(store.shape, dtype=np.uint8)
+    true = {klass: truth == value for klass, value in values.items()}
+    rows, columns = part = window(np.any(list(true.values()), axis=0))
+
+    def drawn(style: str, regions: Mapping[str, np.ndarray]) -> list[tuple[str, str]]:
+        return [(f"{style} k{values[klass] % len(PALETTE)}", outline(region)) for klass, region in regions.items()]
+
+    tiles = [Tile("scan", None, [], (f"slice {view.slice + 1} of {view.record.slices}",))]
     if view.score is not None:
-        tiles.append(Tile("truth", None, outline(truth), (f"{int(truth.sum())} px",)))
+        notes = (f"{int(true[view.klass].sum())} px",) if view.klass else ()
+        tiles.append(Tile("truth", None, drawn("halo", true) + drawn("whole", true), notes))
     for n, (result, predicted) in enumerate(zip(results, masks, strict=True)):
-        if view.klass not in result.run.classes:
+        learned = {klass: k for k, klass in enumerate(result.run.classes, start=1) if klass in values}
+        if not learned:
             continue
         if view.position not in predicted:
-            tiles.append(Tile(result.name, n, "", ("no epoch finished yet",)))
+            tiles.append(Tile(result.name, n, [], ("no epoch finished yet",)))
             continue
-        mask = predicted[view.position] == result.run.classes.index(view.klass) + 1
-        tiles.append(Tile(result.name, n, outline(mask), _fit(view, result, mask, mask[part])))
+        mask = {klass: predicted[view.position] == k for klass, k in learned.items()}
+        outlines = drawn("halo", mask) + drawn("true", true) + drawn("mask", mask)
+        tiles.append(Tile(result.name, n, outlines, _fit(view, result, mask, part)))
     _, height, width = view.record.spacing
     scale = view.record.fit.scale
     shape = (rows.stop - rows.start, columns.stop - columns.start)
@@ -169,15 +191,18 @@ def _row(view: View, results: Sequence[Result], masks: Sequence[Masks], store: S
         "height": shape[0],
         "width": shape[1],
         "aspect": shape[1] * width / scale[1] / (shape[0] * height / scale[0]),
-        "truth": outline(truth),
         "tiles": tiles,
     }
 
 
-def _fit(view: View, result: Result, mask: np.ndarray, seen: np.ndarray) -> tuple[str, ...]:
-    volume = result.cases[view.klass].get(view.record.name, math.nan)
+def _fit(view: View, result: Result, masks: Mapping[str, np.ndarray], part: Window) -> tuple[str, ...]:
+    volumes = {klass: result.cases[klass].get(view.record.name, math.nan) for klass in masks}
+    if not view.klass:
+        texts = {k: f"{masks[k].sum()} px" if math.isnan(dsc) else f"{dsc:.2f}" for k, dsc in volumes.items()}
+        return (", ".join(f"{klass} {text}".replace(" ", "\N{NO-BREAK SPACE}") for klass, text in texts.items()),)
+    mask, volume = masks[view.klass], volumes[view.klass]
     in_slice = result.slices.get((view.klass, view.record.name, view.slice), math.nan)
     notes = [f"{name} {value:.2f}" for name, value in (("DSC", volume), ("slice", in_slice)) if not math.isnan(value)]
-    beyond = int(mask.sum() - seen.sum())
+    beyond = int(mask.sum() - mask[part].sum())
     size = f"{beyond} px out of view" if beyond else "" if notes else f"{int(mask.sum())} px"
     return tuple(note for note in (", ".join(notes), size if mask.any() else "nothing found") if note)

@@ -30,26 +30,26 @@ def grey(stored: Shaped[np.ndarray, "H W"]) -> UInt8[np.ndarray, "H W"]:
 
 
 def outline(mask: Bool[np.ndarray, "H W"]) -> str:
-    """The edges between a region and what is around it as an SVG path, in pixels.
+    """The edges between a region and what is around it as closed lines of an SVG path, in pixels.
 
     Example:
         >>> outline(np.array([[False, True]]))
-        'M1 0h1M1 1h1M1 0v1M2 0v1'
+        'M1 0h1v1h-1v-1'
     """
     inside = np.pad(mask, 1)
-    across = inside[1:, 1:-1] != inside[:-1, 1:-1]
-    down = (inside[1:-1, 1:] != inside[1:-1, :-1]).T
-    parts = [f"M{start} {line}h{length}" for line, start, length in _stretches(across)]
-    parts += [f"M{line} {start}v{length}" for line, start, length in _stretches(down)]
-    return "".join(parts)
-
-
-def _stretches(edges: Bool[np.ndarray, "lines places"]) -> list[tuple[int, int, int]]:
-    """Line, start and length of every unbroken stretch."""
-    steps = np.diff(np.pad(edges, ((0, 0), (1, 1))).astype(np.int8), axis=1)
-    lines, starts = np.nonzero(steps == 1)
-    _, stops = np.nonzero(steps == -1)
-    return [(int(n), int(a), int(b - a)) for n, a, b in zip(lines, starts, stops, strict=True)]
+    steps: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for right, down in ((1, 0), (0, 1), (-1, 0), (0, -1)):  # along the sides of a pixel, clockwise
+        first = (-1 - right - down) // 2, (-1 - right + down) // 2
+        for y, x in (np.argwhere(inside & ~np.roll(inside, (right, -down), (0, 1))) + first).tolist():
+            steps.setdefault((x, y), []).append((right, down))
+    path = ""
+    for x, y in list(steps):
+        path += f"M{x} {y}" if steps[x, y] else ""
+        while steps[x, y]:
+            right, down = steps[x, y].pop()
+            path += f"h{right}" if right else f"v{down}"
+            x, y = x + right, y + down
+    return path
 
 
 def window(region: Bool[np.ndarray, "H W"]) -> Window:
