@@ -70,6 +70,6 @@ def class_values(store: Store, names: str) -> list[int]:
 def seed_numbers(text: str) -> list[int]:
     """Several seeds given as `0,1,2`."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or not all(part.isdigit() for part in parts) or len(set(parts)) != len(parts):
+    if not parts or not all(part.isdigit() and int(part) < 2**63 for part in parts) or len(set(parts)) != len(parts):
         raise BadInput(f"--seeds {text}: give different whole numbers, such as 0,1,2")
     return [int(part) for part in parts]

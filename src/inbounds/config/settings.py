@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -57,7 +58,7 @@ class Training(Model):
     """Judge and keep a running mean of the weights; the share of the old mean that stays at each step, such as 0.99."""
     precision: Literal["32", "bf16-mixed"] = "32"
     """Of the network; losses are always in float32."""
-    device: str = Field(default="auto", pattern=r"^(auto|cpu|mps|(cuda|gpu)(:\d{1,2})?)$")
+    device: str = "auto"
     """`auto`, `cpu`, `cuda` or `cuda:1`."""
     threads: int | None = Field(default=None, ge=1, le=1024)
     """On a CPU; all cores if not given. Results are the same bit for bit for the same number of threads."""
@@ -69,6 +70,13 @@ class Training(Model):
     """`all` is the network and the loss. By default so where the run is long enough to repay the minute it takes."""
     save_optimizer: bool = True
     """Without it, as large as two networks, checkpoints are small, and a resumed run is not the same bit for bit."""
+
+    @field_validator("device")
+    @classmethod
+    def _known(cls, device: str) -> str:
+        if not re.fullmatch(r"auto|cpu|mps|(cuda|gpu)(:\d{1,2})?", device):
+            raise ValueError("there are auto, cpu, mps, cuda and, of several, cuda:1")
+        return device
 
 
 class Augmentation(Model):
