@@ -57,3 +57,17 @@ def test_refuses_a_file_that_is_no_toml(tmp_path: Path) -> None:
     file.write_text('recipe = "common"')
     with pytest.raises(BadInput, match="made for the recipe 'common', not for 'tags'"):
         read_settings("tags", file)
+
+
+def test_layers_merge_key_by_key(tmp_path: Path) -> None:
+    """A name alone may get its arguments later; another name takes the old one's arguments with it."""
+    changes = ["constraints.x={statistic='size',bounds='fixed'}", "constraints.x.bounds.lower=3"]
+    assert read_settings("tags", None, changes).constraints["x"].bounds == {"kind": "fixed", "lower": 3}
+    changes += ["constraints.x.bounds.kind=tags"]
+    assert read_settings("tags", None, changes).constraints["x"].bounds == {"kind": "tags"}
+    file = tmp_path / "a.toml"
+    file.write_text("weight = 0.5\nconstraints = [1]\n")
+    with pytest.raises(BadInput, match=r"a.toml: constraints is a group of settings, not \[1\]"):
+        read_settings("tags", file)
+    with pytest.raises(BadInput, match="training is a group of settings, not 3"):
+        read_settings("tags", None, ["training=3"])

@@ -86,8 +86,8 @@ def _change(text: str) -> tuple[str, Content]:
 def _usable(layer: Content, content: Content, where: str, recipe: str, shared: bool) -> Content:
     """A layer without what this recipe has no use for, which is refused unless the layer serves others too."""
     if "weight" in layer:
-        own = layer.setdefault("constraints", {}).setdefault("size", {})
-        own["weight"] = layer.pop("weight")
+        own = {"constraints": {"size": {"weight": layer.pop("weight")}}}
+        layer = _merged(own, layer, where)
 
     def refuse(what: str, remedy: str) -> None:
         if not shared:
@@ -107,8 +107,8 @@ def _usable(layer: Content, content: Content, where: str, recipe: str, shared: b
             del constraints[name]
             continue
         bounds = written.get("bounds")
-        if isinstance(bounds, dict) and "kind" not in bounds:
-            kind = content["constraints"][name]["bounds"]["kind"]
+        kind = content["constraints"][name].get("bounds", {}).get("kind")
+        if kind and isinstance(bounds, dict) and "kind" not in bounds:
             for key in [key for key in bounds if key not in arguments("bounds", kind)]:
                 if key in arguments("bounds"):
                     takes = ", ".join(arguments("bounds", kind)) or "no arguments"
@@ -121,12 +121,13 @@ def _merged(base: Any, layer: Any, where: str, key: str = "") -> Any:
     """Dictionaries key by key, all else by the later; a thing of another name replaces the one before."""
     if key in PARTS and isinstance(layer, str):
         layer = {PARTS[key]: layer}
-    if not isinstance(base, dict) or key == "settings":  # those of a network are its own
-        return layer
+    if key == "settings" or not isinstance(base, dict | None) or (base is None and not isinstance(layer, dict)):
+        return layer  # those of a network are its own
+    base = base or {}
     if not isinstance(layer, dict):
         raise BadInput(f"{where}: {key or 'settings'} is a group of settings, not {layer!r}")
     if key in PARTS and layer.get(PARTS[key], base.get(PARTS[key])) != base.get(PARTS[key]):
-        return layer
+        return dict(layer)
     for one, other in RIVALS if key == "bounds" else ():
         for mine, theirs in ((one, other), (other, one)):
             if any(name in layer for name in mine) and not any(name in layer for name in theirs):
@@ -140,6 +141,8 @@ def _explain(error: ValidationError, given: Sequence[tuple[str, Content]]) -> st
     key, where = ".".join(path), _source(given, path)
     if first["type"] == "extra_forbidden":
         return f"{where}: unknown setting {key!r}; {nearest(key, ['weight', *keys(Settings)], cutoff=0.4)}"
+    if first["type"] in ("model_type", "dict_type"):
+        return f"{where}: {key} is a group of settings, not {first.get('input')!r}"
     return f"{where}: {key or 'settings'} is {first.get('input')!r}: {first['msg'].removeprefix('Value error, ')}"
 
 
