@@ -25,6 +25,7 @@ STATISTICS = [
     "moment",
     "mean_intensity",
     "variance_intensity",
+    "compactness",
     "border",
 ]
 PENALTIES = {"quadratic": inbounds.quadratic, "hinge": inbounds.hinge, "log_barrier": inbounds.log_barrier(50.0)}

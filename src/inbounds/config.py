@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from inbounds.errors import BadInput, nearest
+from inbounds.regions import statistics
 
 Numbers = float | list[float] | list[list[float]]
 
@@ -152,8 +153,8 @@ class ProposalSettings(Model):
 class ConstraintSettings(Model):
     """One constraint, written out: what recipes do not have."""
 
-    statistic: Literal["size", "centroid", "spread", "moment", "mean_intensity", "variance_intensity", "border"]
-    """What is measured."""
+    statistic: str
+    """`size`, `centroid`, `spread`, `moment`, `mean_intensity`, `variance_intensity`, `compactness` or `border`."""
     bounds: Literal["tags", "common", "individual", "fixed"]
     """Where the interval comes from."""
     penalty: Literal["quadratic", "hinge", "log_barrier"] = "quadratic"
@@ -194,6 +195,13 @@ class ConstraintSettings(Model):
     """Part of the loss, but not among the bounds that are said to hold or not."""
     fades: bool = False
     """The weight falls as the learning rate does."""
+
+    @field_validator("statistic")
+    @classmethod
+    def _measured(cls, name: str) -> str:
+        if name not in statistics:
+            raise ValueError(f"no such statistic; {nearest(name, statistics)}")
+        return name
 
 
 class Settings(Model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,8 +52,8 @@ def annotate(
     if (strategy is None) == (points is None):
         raise BadInput("give either --strategy or --points")
     if points is not None:
-        clicks = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
-        typer.echo(f"{store}: {clicks} clicks as annotation {name!r}")
+        clicks, ignored = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
+        typer.echo(f"{store}: {clicks} clicks as annotation {name!r}" + _aside(ignored))
         return
     assert strategy is not None
     settings: dict[str, Any] = {}
@@ -79,6 +80,11 @@ def annotate(
     typer.echo(f"{store}: annotation {name!r} labels {sum(shares.values()):.3%} of all pixels")
 
 
+def _aside(ignored: Sequence[str]) -> str:
+    """A note on columns that a table has beside those that are known."""
+    return f"; ignored columns: {', '.join(ignored)}" if ignored else ""
+
+
 def facts(
     store: StorePath,
     name: Annotated[str, typer.Option(help="What the facts are called; a template needs none.")] = "",
@@ -95,7 +101,8 @@ def facts(
     if not name and template is None:
         raise BadInput("say which facts, with --name")
     if import_file is not None:
-        typer.echo(f"{store}: {len(opened.import_facts(import_file, name).rows)} facts as {name!r}")
+        read = opened.import_facts(import_file, name)
+        typer.echo(f"{store}: {len(read.rows)} facts as {name!r}" + _aside(read.ignored))
         return
     target = export_file or template
     assert target is not None

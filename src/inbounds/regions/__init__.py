@@ -1,22 +1,37 @@
 """What can be measured of a soft region: pure, differentiable functions, in 2-D and 3-D alike."""
 
 from inbounds.regions.border import border
+from inbounds.regions.compactness import compactness
+from inbounds.regions.facts import FactColumns, Geometry, Motion
 from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
 from inbounds.regions.scans import Scans
 from inbounds.regions.shape import centroid, moment, spread
 from inbounds.regions.size import size
 from inbounds.regions.statistic import Statistic, statistic
 
+_KNOWN: tuple[Statistic[...], ...] = (
+    *(size, centroid, spread, moment),
+    *(mean_intensity, variance_intensity, compactness, border),
+)
+statistics: dict[str, Statistic[...]] = {known.fact: known for known in _KNOWN}
+"""Those that settings may name and tables may give: one that is put here is known to both. `fraction` is not among
+them, as it needs a potential."""
+
 __all__ = [
+    "FactColumns",
+    "Geometry",
+    "Motion",
     "Scans",
     "Statistic",
     "border",
     "centroid",
+    "compactness",
     "fraction",
     "mean_intensity",
     "moment",
     "size",
     "spread",
     "statistic",
+    "statistics",
     "variance_intensity",
 ]

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from inbounds.regions.facts import FactColumns, Geometry
 from inbounds.regions.fractions import share
 from inbounds.regions.scans import Scans, each, total
 from inbounds.regions.size import size
@@ -38,7 +39,22 @@ def _centroid_scale(probs: Tensor, *, scans: Scans | None = None) -> float:  # n
     return _diagonal(probs)
 
 
-@statistic(scale=_centroid_scale)
+def _outside(axis: int, value: float, geometry: Geometry) -> str:
+    side = geometry.shape[axis]
+    inside = -0.5 <= value <= side - 0.5
+    return "" if inside else f"it lies outside the slice, which has {side} of them (0 to {side - 1})"
+
+
+_COLUMNS = FactColumns(
+    ("centroid_row", "centroid_col"),
+    to_grid=lambda values, at: at.point(*values),
+    moved=lambda fact, motion: motion.points(fact),
+    moved_range=lambda low, high, motion: motion.boxes(low, high),
+    refused=_outside,
+)
+
+
+@statistic(scale=_centroid_scale, columns=_COLUMNS)
 def centroid(probs: Float[Tensor, "B K *space"], *, scans: Scans | None = None) -> Float[Tensor, "N K M"]:
     """The centre of mass of each soft region: `fraction` with the pixel coordinates as potential.
 

@@ -12,12 +12,9 @@ from inbounds.config import ConstraintSettings, ProposalSettings, Settings
 from inbounds.constraints import Bounds, Common, Constraint, Fixed, Individual, Tags, hinge, log_barrier, quadratic
 from inbounds.errors import BadInput, nearest
 from inbounds.losses import Ascent, Exact, Proposals
-from inbounds.regions import Statistic, border, centroid, mean_intensity, moment, size, spread, variance_intensity
+from inbounds.regions import border, moment, size, statistics
 from inbounds.store.store import Store
 from inbounds.supervision import Supervision, recipes
-
-_KNOWN: tuple[Statistic[...], ...] = (border, size, centroid, spread, moment, mean_intensity, variance_intensity)
-STATISTICS = {known.fact: known for known in _KNOWN}
 
 
 def known_recipe(name: str) -> str:
@@ -125,7 +122,7 @@ def _constraint(written: ConstraintSettings, classes: Sequence[str], number: int
     else:
         bounds = (Common if written.bounds == "common" else Fixed)(written.lower, written.upper)
     penalty = {"quadratic": quadratic, "hinge": hinge}.get(written.penalty) or log_barrier(written.t)
-    statistic = STATISTICS[written.statistic]
+    statistic = statistics[written.statistic]
     if statistic is moment:
         statistic = moment.using(order=written.order)
     elif statistic is border:
