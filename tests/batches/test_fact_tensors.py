@@ -150,6 +150,36 @@ def test_the_size_of_a_scan_is_the_sum_once_every_slice_is_known(tmp_path) -> No
     assert scans["present"][0, 2] == 0
 
 
+def test_ranges_go_through_the_fit_as_facts_do(tmp_path) -> None:
+    store = one_scan(tmp_path / "store", shape=(60, 13))  # rows twice, columns half
+    black, white = store.records[0].intensity
+    slices, scans = tensors(
+        store,
+        row("a", 0, 1, size_px_min=10, size_px_max=20, centroid_row_min=10, centroid_col_min=4, centroid_col_max=5),
+        row("a", 1, 1, size_px=7, mean_intensity_max=(black + white) / 2),
+        row("a", 2, 1, present=False, size_px_max=9),
+        row("a", 2, 2, volume_ml_min=1.5),
+    )
+    nan = torch.nan
+    for name, wanted in (
+        ("size", [[nan], [7], [0]]),
+        ("size_min", [[10], [nan], [nan]]),
+        ("size_max", [[20], [nan], [nan]]),  # the last is absent, which says more
+        ("centroid_min", [[20.5, 1.75], [nan, nan], [nan, nan]]),
+        ("centroid_max", [[nan, 2.25], [nan, nan], [nan, nan]]),
+        ("mean_intensity_max", [[nan], [0.5], [nan]]),
+    ):
+        torch.testing.assert_close(slices[name][:, 1], torch.tensor(wanted).float(), equal_nan=True)
+    assert float(slices["size_min"][2, 2]) == pytest.approx(1500 / (SPACING[0] * SPACING[1] * SPACING[2]))
+    assert slices["present"][:, 1, 0].tolist() == [1, 1, 0]
+    assert (scans["size_min"][0, 1], scans["size_max"][0, 1]) == (17, 27)  # with what was measured in the others
+    assert scans["size"][0, 1].isnan()
+    assert not {"compactness_min", "compactness_max"} & slices.keys()  # nobody gave any
+    _, scans = tensors(store, row("a", 0, 1, size_px_min=9), row("a", None, 1, size_px_max=30))
+    assert scans["size_min"][0, 1].isnan()  # what is said of the whole comes first
+    assert scans["size_max"][0, 1] == 30
+
+
 def test_nothing_known_is_an_open_interval(tmp_path) -> None:
     store = one_scan(tmp_path / "store")
     slices, scans = to_tensors(store, None, [1, 2])

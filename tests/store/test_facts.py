@@ -127,7 +127,7 @@ def test_a_class_is_known_by_its_name_before_its_number(tmp_path) -> None:
         ("patient001_ED,0,LV,,,,,,,,,surplus", r"12 cells for 11 columns"),
         ("patient001_ED,0,LV,0,,,,3,3", r"present is 0 but the centroid is 3; correct one"),
         ("patient001_ED,,LV,,,100", r"size_mm2 is 100, which a whole scan does not have; give size_px or volume_ml"),
-        ("patient001_ED,0,LV,,100,100", r"size_mm2 is 100, or 53.3333 pixels, but another unit says 100; keep one"),
+        ("patient001_ED,0,LV,,100,100", r"size_mm2 is 100, or 53.3333 in size_px, not 100; keep one"),
         ("patient001_ED,0,LV,,,,,,,,-1", r"compactness is -1; a compactness is above 0"),
         ("patient001_ED,0,LV,,1200-800", r"size_px goes from 1200 to 800; put the smaller number first"),
         ("patient001_ED,0,LV,,800-1201", r"size_px_max is 800-1201; a size of 1201 pixels is more than there are"),

@@ -157,7 +157,7 @@ def _check(line: Row, fact: Fact, name: str, columns: FactColumns, geometry: Geo
         if reason := columns.refused(component, number, geometry):
             raise BadInput(f"{line.where}: {shown}; {reason}")
         if abs(number - said) > 0.01 * max(abs(said), 1):
-            raise BadInput(f"{line.where}: {shown}, or {number:g} pixels, but another unit says {said:g}; keep one")
+            raise BadInput(f"{line.where}: {shown}, or {number:g} in {every[0]}, not {said:g}; keep one of them")
     if fact.present is not None and _there(name, sides) not in (None, fact.present):
         said = next(number for side in sides for number in side if not math.isnan(number))
         raise BadInput(
