@@ -121,9 +121,8 @@ class Augment:
         if "cut" in facts:
             cut = cut | (facts["cut"][..., 0] == 1)
         cut = cut[..., None]
-        averages = [name for name, one in statistics.items() if one.columns is not None and one.presence is None]
-        for name in {side for one in averages for side in (one, *range_of(one))} & facts.keys():
-            facts[name] = torch.where(cut, torch.nan, facts[name])
+        for name in [name for name, one in statistics.items() if one.columns is not None and one.presence is None]:
+            facts |= {one: torch.where(cut, torch.nan, facts[one]) for one in (name, *range_of(name)) if one in facts}
         return facts | {"cut": cut.to(any_fact.dtype)}
 
 

@@ -257,27 +257,26 @@ class Individual:
     def interval(self, knowledge: Knowledge) -> Interval:
         """The interval for each image, class and component."""
         name, like = self.fact or knowledge.fact, knowledge.like
-        low, high = (knowledge.get(end).expand_as(like) if end in knowledge.facts else None for end in range_of(name))
-        alone = name not in knowledge.facts and (low is not None or high is not None)
-        value = torch.full_like(like, torch.nan) if alone else knowledge.get(name).expand_as(like)
+        ends = [end for end in range_of(name) if end in knowledge.facts]
+        nothing = torch.full_like(like, torch.nan) if ends else None
+        value = knowledge.get(name).expand_as(like) if nothing is None or name in knowledge.facts else nothing
         margin = (
             self.relative * value.abs() if self.relative is not None else torch.full_like(value, self.absolute or 0)
         )
         unknown = value.isnan()
         lower = torch.where(unknown, -torch.inf, value - margin)
         upper = torch.where(unknown, torch.inf, value + margin)
-        there = value > 0
-        if low is not None or high is not None:
-            low, high = (torch.full_like(like, torch.nan) if end is None else end for end in (low, high))
+        if nothing is not None:
+            low, high = (knowledge.get(end).expand_as(like) if end in ends else nothing for end in range_of(name))
             given = ~(low.isnan() & high.isnan())
             lower = torch.where(given, low.nan_to_num(-torch.inf), lower)
             upper = torch.where(given, high.nan_to_num(torch.inf), upper)
-            there = torch.where(given, upper > 0, there)
+            value = torch.where(given, upper, value)
         if self.tight == "upper":
             if knowledge.presence is None:
                 lower = torch.full_like(lower, -torch.inf)
             else:
-                lower = torch.where(there, upper.clamp(max=knowledge.presence[0]), lower)
+                lower = torch.where(value > 0, upper.clamp(max=knowledge.presence[0]), lower)
         if knowledge.tags and "present" in knowledge.facts:
             absent = knowledge.get("present") == 0
             least, most = _absent(knowledge)

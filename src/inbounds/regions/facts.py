@@ -14,15 +14,10 @@ from inbounds.regions.scans import Scans
 
 @dataclass(frozen=True)
 class Geometry:
-    """How a slice, or a whole scan, lies on the grid.
+    """How a slice lies on the grid; or a whole scan, if `slices` says how many it has.
 
-    Attributes:
-        shape: Rows and columns of the original slice.
-        slices: How many slices a whole scan has; `None` if this is a single slice.
-        spacing: In mm, between slices, rows and columns of the original.
-        scale: Grid pixels per original pixel, along rows and columns.
-        point: From a position in original pixels to one on the grid.
-        intensity: The original brightness of the grid's black and of its white.
+    `shape` are the original rows and columns, `spacing` is in mm between slices, rows and columns, `scale` are grid
+    pixels per original pixel, `point` takes a position to the grid, `intensity` is that of the grid's black and white.
     """
 
     shape: tuple[int, int]
@@ -116,9 +111,10 @@ class FactColumns:
         """Those of the facts that are on a statistic, and on its range, for augmented images."""
         known = {one: facts[one] for one in (name, *range_of(name)) if one in facts}
         now = {one: self.moved(fact, motion) for one, fact in known.items()}
-        if self.moved_range is not None and len(known) == 3:
-            low, high = range_of(name)
-            now[low], now[high] = self.moved_range(known[low], known[high], motion)
+        if self.moved_range is not None and known.keys() - {name}:
+            unknown = torch.full_like(next(iter(known.values())), torch.nan)
+            low, high = (known.get(end, unknown) for end in range_of(name))
+            now |= zip(range_of(name), self.moved_range(low, high, motion), strict=True)
         return now
 
 

@@ -31,14 +31,12 @@ class Row:
         """What a cell, or part of it, says; nothing if it is empty."""
         text = self.cells[column] if part is None else part
         try:
-            value = float(text.replace(",", ".") if self.comma else text) if text else None
+            value = float((text.replace(",", ".") if self.comma else text) or "0")
         except ValueError:
             value = math.nan
-        if value is not None and not math.isfinite(value):
-            raise BadInput(
-                f"{self.where}: {column} is {text!r}, which is no number; leave the cell empty if it is unknown"
-            )
-        return value
+        if not math.isfinite(value):
+            raise BadInput(f"{self.where}: {column} is {text!r}, which is no number; leave the cell empty if unknown")
+        return value if text else None
 
     def numbers(self, column: str) -> dict[str, float]:
         """What a column says, and its ends: those of a range such as `800-1200`, or in columns of their own."""
@@ -74,11 +72,10 @@ class Row:
 
     def klass(self, classes: Sequence[str]) -> int:
         """Its class, by name or number."""
-        name = self.cells["class"]
-        names = {str(value): value for value in range(len(classes))} | {one: value for value, one in enumerate(classes)}
-        if name not in names:
+        name, number = self.cells["class"], self.cells["class"].isdecimal()
+        if name not in classes and not (number and int(name) < len(classes)):
             raise BadInput(f"{self.where}: no class {name!r}; {nearest(name, classes)}")
-        return names[name]
+        return classes.index(name) if name in classes else int(name)
 
 
 def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[Row], tuple[str, ...]]:
@@ -87,9 +84,6 @@ def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tup
     Commas, semicolons or tabs separate the cells; with semicolons numbers may have a decimal comma, as spreadsheets
     write in much of Europe. Columns come in any order, their names in any case. Others are ignored, but one whose name
     is nearly a known one is refused: it is more likely misspelt than meant for somebody else.
-
-    Raises:
-        BadInput: Naming the file, the line, the value and the remedy.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
