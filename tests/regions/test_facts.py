@@ -165,3 +165,19 @@ def test_ranges_follow_augmentation_as_facts_do() -> None:
             there = ~after[name].isnan()
             assert there.any()
             assert ((low < after[name]) & (after[name] < high))[there].all()
+
+
+def test_a_region_known_by_ranges_stays_inside_where_its_worst_does() -> None:
+    """Two images: one region may lie at the rim, the other is well inside, whatever it is in its ranges."""
+    ends = {
+        "size_min": 10.0,
+        "size_max": 20.0,
+        "centroid_min": 20.0,
+        "centroid_max": torch.tensor([[[60.0]], [[28.0]]]),
+    }
+    facts = {end: torch.ones(2, 2, 2 if "centroid" in end else 1) * value for end, value in ends.items()}
+    facts |= {name: torch.full_like(facts[f"{name}_min"], NAN) for name in ("size", "centroid")}
+    batch = Batch(torch.rand(2, 1, 48, 48), Annotation(torch.full((2, 48, 48), 255), facts))
+    after = Augment(rotate=5, translate=0.05)(batch)[0].annotation.facts
+    assert after["cut"][:, 1, 0].tolist() == [1, 0]
+    assert after["centroid_min"][:, 1].isnan().all(dim=-1).tolist() == [True, False]

@@ -115,7 +115,7 @@ class Augment:
         if cut is None:
             cut = ~_whole_frame_stays(motion)[:, None].expand(any_fact.shape[:2])
             if "centroid" in facts and "size" in facts:
-                cut = cut & ~region_stays(facts["centroid"], facts["size"], motion.sides, self.reach)
+                cut = cut & ~region_stays(facts, motion.sides, self.reach)
             if "present" in facts:
                 cut = cut & (facts["present"][..., 0] != 0)
         if "cut" in facts:

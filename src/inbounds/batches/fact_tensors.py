@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor
 
 from inbounds.regions import Geometry, statistics
@@ -78,7 +78,7 @@ def _may_be_cut(record: Record) -> bool:
 
 def _mark_cut(store: Store, slices: Table, scans: Table) -> None:
     """Say where part of a region may lie outside the grid, which opens its lower bound."""
-    stays = region_stays(slices["centroid"], slices["size"], store.shape)
+    stays = region_stays(slices, store.shape)
     slices["cut"], scans["cut"] = (torch.zeros_like(table["present"]) for table in (slices, scans))
     for scan, record in enumerate(store.records):
         if _may_be_cut(record):
@@ -88,13 +88,16 @@ def _mark_cut(store: Store, slices: Table, scans: Table) -> None:
             scans["cut"][scan] = cut.any(dim=0)[:, None].float()
 
 
-def region_stays(
-    centroid: Float[Tensor, "n K 2"], size: Float[Tensor, "n K 1"], sides: tuple[int, int], reach: float = 2.0
-) -> Bool[Tensor, "n K"]:
+def region_stays(facts: Mapping[str, Tensor], sides: tuple[int, int], reach: float = 2.0) -> Bool[Tensor, "n K"]:
     """Whether a region that stretches `reach` radii of a disc of its size from its centre is inside; unknown is no."""
+    worst = (("size", "size_max"), ("centroid", "centroid_min"), ("centroid", "centroid_max"))
+    size, low, high = (
+        torch.where(facts[name].isnan(), facts[end], facts[name]) if end in facts else facts[name]
+        for name, end in worst
+    )
     radius = reach * (size / math.pi).sqrt()
     last = torch.stack([size.new_full((), side - 1) for side in sides])
-    return ((centroid >= radius) & (centroid <= last - radius)).all(dim=-1)
+    return ((low >= radius) & (high <= last - radius)).all(dim=-1)
 
 
 def _on_grid(fact: Fact, geometry: Geometry) -> dict[str, list[float]]:
