@@ -6,6 +6,7 @@ Coordinates are pixel indices in axis order: row, column; slice first in 3-D.
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -18,7 +19,7 @@ from inbounds.regions.size import size
 from inbounds.regions.statistic import statistic, wide
 
 
-def _diagonal(probs: Tensor) -> float:
+def _diagonal(probs: Tensor, *_: Any, **__: Any) -> float:
     """The squared length of the image's diagonal, in pixels."""
     return float(sum(side**2 for side in probs.shape[2:]))
 
@@ -33,10 +34,6 @@ def _marginal(probs: Tensor, axis: int) -> Float[Tensor, "B K n"]:
     if not others:
         return probs.to(wide(probs.dtype))
     return probs.sum(dim=others, dtype=wide(probs.dtype))
-
-
-def _centroid_scale(probs: Tensor, *, scans: Scans | None = None) -> float:  # noqa: ARG001
-    return _diagonal(probs)
 
 
 def _outside(axis: int, value: float, geometry: Geometry) -> str:
@@ -54,7 +51,7 @@ _COLUMNS = FactColumns(
 )
 
 
-@statistic(scale=_centroid_scale, columns=_COLUMNS)
+@statistic(scale=_diagonal, columns=_COLUMNS)
 def centroid(probs: Float[Tensor, "B K *space"], *, scans: Scans | None = None) -> Float[Tensor, "N K M"]:
     """The centre of mass of each soft region: `fraction` with the pixel coordinates as potential.
 
@@ -104,7 +101,7 @@ def spread(probs: Float[Tensor, "B K *space"], *, scans: Scans | None = None) ->
     return share(total(second, scans), size(probs, scans=scans), whole)
 
 
-def _moment_scale(probs: Tensor, order: int | tuple[int, ...], *, scans: Scans | None = None) -> float:  # noqa: ARG001
+def _moment_scale(*_: Any, **__: Any) -> float:
     return 1.0
 
 

@@ -175,8 +175,8 @@ def _clicks(store: Store, file: Path) -> tuple[list[tuple[str, int, float, float
         raise BadInput(f"{file}: there is no click; write a line for each below {','.join(columns)}")
     clicks = []
     for line in lines:
-        case, klass = line.case(store.cases), line.klass(store.classes)
-        index, row, column = line.slice(case), line.number("row"), line.number("column")
+        case, index, klass = line.place(store.cases, store.classes)
+        row, column = line.number("row"), line.number("column")
         if index is None or row is None or column is None:
             raise BadInput(f"{line.where}: a click needs a slice, a row and a column; fill them in")
         rows, columns_ = case.fit.original

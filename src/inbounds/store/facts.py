@@ -89,11 +89,7 @@ class Facts:
 
     @classmethod
     def read(cls, path: Path, classes: Sequence[str], cases: Mapping[str, Record]) -> Facts:
-        """Read a table, looking at every cell. Columns may be left out; classes are given by name or number.
-
-        Raises:
-            BadInput: Naming the file, the line, the value and the remedy.
-        """
+        """Read a table, looking at every cell. Columns may be left out; classes are given by name or number."""
         known = _all_columns()
         ends = [end for column in known for end in range_of(column)]
         lines, ignored = read_table(path, [*_KEYS, *known, *ends], ("case", "class"))
@@ -127,11 +123,10 @@ def _cell(value: bool | float | None) -> str:
 
 
 def _fact(line: Row, known: Sequence[str], classes: Sequence[str], cases: Mapping[str, Record]) -> Fact:
-    case, where = line.case(cases), line.where
-    klass, text = line.klass(classes), line.cells["present"]
+    case, index, klass = line.place(cases, classes)
+    text = line.cells["present"]
     if text and text.lower() not in _YES_NO:
-        raise BadInput(f"{where}: present is {text!r}; write 1 or 0, or leave it empty")
-    index = line.slice(case)
+        raise BadInput(f"{line.where}: present is {text!r}; write 1 or 0, or leave it empty")
     numbers = {name: number for column in known for name, number in line.numbers(column).items()}
     fact = Fact(case.name, index, klass, _YES_NO.get(text.lower()), numbers)
     for name, columns in given_columns().items():

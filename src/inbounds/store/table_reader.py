@@ -54,28 +54,20 @@ class Row:
             raise BadInput(f"{self.where}: {column} goes from {shown}; put the smaller number first")
         return known
 
-    def case(self, cases: Mapping[str, Record]) -> Record:
-        """The scan that the line speaks of."""
-        name = self.cells["case"]
+    def place(self, cases: Mapping[str, Record], classes: Sequence[str]) -> tuple[Record, int | None, int]:
+        """What the line speaks of: a scan, its slice by index in the original file if it is given, and a class."""
+        name, klass, index = self.cells["case"], self.cells["class"], self.number("slice")
         if name not in cases:
             raise BadInput(f"{self.where}: no case {name!r}; {nearest(name, cases)}")
-        return cases[name]
-
-    def slice(self, case: Record) -> int | None:
-        """Its slice, by its index in the original file; nothing if the cell is empty."""
-        index = self.number("slice")
-        if index is not None and not (index.is_integer() and 0 <= index < case.slices):
+        slices = cases[name].slices
+        if klass not in classes and not (klass.isdecimal() and int(klass) < len(classes)):
+            raise BadInput(f"{self.where}: no class {klass!r}; {nearest(klass, classes)}")
+        if index is not None and not (index.is_integer() and 0 <= index < slices):
             raise BadInput(
-                f"{self.where}: slice {self.cells['slice']} of {case.name}, which has slices 0 to {case.slices - 1}"
+                f"{self.where}: slice {self.cells['slice']} of {name}, which has slices 0 to {slices - 1}; count from 0"
             )
-        return None if index is None else int(index)
-
-    def klass(self, classes: Sequence[str]) -> int:
-        """Its class, by name or number."""
-        name, number = self.cells["class"], self.cells["class"].isdecimal()
-        if name not in classes and not (number and int(name) < len(classes)):
-            raise BadInput(f"{self.where}: no class {name!r}; {nearest(name, classes)}")
-        return classes.index(name) if name in classes else int(name)
+        number = classes.index(klass) if klass in classes else int(klass)
+        return cases[name], None if index is None else int(index), number
 
 
 def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[Row], tuple[str, ...]]:
