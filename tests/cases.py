@@ -25,6 +25,7 @@ STATISTICS = [
     "moment",
     "mean_intensity",
     "variance_intensity",
+    "compactness",
 ]
 PENALTIES = {"quadratic": inbounds.quadratic, "hinge": inbounds.hinge, "log_barrier": inbounds.log_barrier(50.0)}
 BOUNDS = {

@@ -10,6 +10,7 @@ import numpy as np
 
 from inbounds.runs.run import Run
 from inbounds.sources.source import Loaded, Source
+from inbounds.store.facts import Fact
 from inbounds.store.grid import GridWindow
 from inbounds.store.prepare import Plan, prepare
 from inbounds.store.store import Store
@@ -17,6 +18,11 @@ from inbounds.training.loop import Progress, Trainer
 
 CLASSES = ("background", "RV", "LV")
 SPACING = (8.0, 1.25, 1.5)
+
+
+def row(case: str, number: int | None, klass: int, present: bool | None = None, **known: float) -> Fact:
+    """A row of facts, its columns as keywords."""
+    return Fact(case, number, klass, present, known)
 
 
 def disc(shape: tuple[int, int], centre: tuple[float, float], radius: float) -> np.ndarray:

@@ -82,6 +82,26 @@ def moment(probs: np.ndarray, exponents: list[tuple[int, ...]], index: Index = N
     return _table(probs, len(exponents), index, entry)
 
 
+def compactness(probs: np.ndarray, index: Index = None, smoothing: float = 1e-3) -> np.ndarray:
+    axes = probs.ndim - 2
+
+    def entry(pixels: list, _: int) -> float:
+        chances = {(b, *p): w for p, b, w in pixels}
+        found = 0.0
+        for b in {b for _, b, _ in pixels}:
+            for corner in np.ndindex(*(side + 1 for side in probs.shape[2:])):
+                around = list(itertools.product((-1, 0), repeat=axes))
+                near = [chances.get((b, *(c + s for c, s in zip(corner, step, strict=True))), 0.0) for step in around]
+                slopes = [
+                    sum(w if step[axis] == 0 else -w for w, step in zip(near, around, strict=True)) / 2 ** (axes - 1)
+                    for axis in range(axes)
+                ]
+                found += math.sqrt(sum(slope**2 for slope in slopes) + smoothing**2) - smoothing
+        return found**axes / max(1.0, sum(w for _, _, w in pixels)) ** (axes - 1)
+
+    return _table(probs, 1, index, entry)
+
+
 def border(
     probs: np.ndarray, image: np.ndarray, index: Index = None, edge: float = 0.1, reach: int = 3, power: float = 2
 ) -> np.ndarray:

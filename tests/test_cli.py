@@ -115,8 +115,19 @@ class TestFacts:
         assert "30 facts as 'reader'" in done("facts", store.path, "--name", "reader", "--import", form).out
         done("facts", store.path, "--name", "reader", "--export", tmp_path / "out.csv")
         assert table(tmp_path / "out.csv") == rows
-        told = [fact for fact in store.facts("reader") if fact.size((10.0, 1.5, 2.0)) is not None]
-        assert [(fact.case, fact.slice, fact.klass, fact.size((10.0, 1.5, 2.0))) for fact in told] == [("b", 2, 3, 20)]
+        told = [fact for fact in store.facts("reader") if fact.known]
+        assert [(fact.case, fact.slice, fact.klass, fact.known) for fact in told] == [("b", 2, 3, {"size_mm2": 60})]
+
+    def test_columns_of_others_are_named(self, store: Store, tmp_path: Path) -> None:
+        (tmp_path / "facts.csv").write_text("case,class,Reader,size_px,date\na,LV,Dr. A,30-50,today\n")
+        out = done("facts", store.path, "--name", "mine", "--import", tmp_path / "facts.csv").out
+        assert "1 facts as 'mine'; ignored columns: reader, date" in out
+        done("facts", store.path, "--name", "mine", "--export", tmp_path / "out.csv")
+        (row,) = table(tmp_path / "out.csv")
+        assert (row["size_px"], row["size_px_min"], row["size_px_max"]) == ("", "30", "50")
+        (tmp_path / "clicks.csv").write_text("case;slice;row;column;class;date\na;0;1,5;1;LV;today\n")
+        out = done("annotate", store.path, "--name", "clicks", "--points", tmp_path / "clicks.csv").out
+        assert "1 clicks as annotation 'clicks'; ignored columns: date" in out
 
     def test_export_of_what_was_simulated(self, store: Store, tmp_path: Path) -> None:
         done("annotate", store.path, "--name", "seeds", "--strategy", "erosion", "--classes", "LV")

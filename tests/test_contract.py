@@ -14,7 +14,8 @@ every_count = pytest.mark.parametrize("K", [2, 4])
 
 def components(name: str, space: tuple[int, ...]) -> int:
     d = len(space)
-    return {"size": 1, "size_mm": 1, "centroid": d, "spread": d, "moment": d * (d + 1) // 2}.get(name, 2)
+    one = dict.fromkeys(("size", "size_mm", "compactness"), 1)
+    return (one | {"centroid": d, "spread": d, "moment": d * (d + 1) // 2}).get(name, 2)
 
 
 @pytest.mark.parametrize(("space", "K"), [(PLANE, 4), (VOLUME, 2)], ids=["2d", "3d"])

@@ -86,12 +86,12 @@ def test_annotate_and_facts(tmp_path: Path, store: Path) -> None:
     case = Store(store).records[0].name
     (tmp_path / "clicks.csv").write_text(f"case,slice,row,column,class\n{case},2,20,20,LV\n")
     content = asked("annotate", store, "--points", tmp_path / "clicks.csv", "--name", "clicks")
-    assert content == {"store": str(store), "annotation": "clicks", "clicks": 1}
+    assert content == {"store": str(store), "annotation": "clicks", "clicks": 1, "ignored": []}
     form = tmp_path / "form.csv"
     content = asked("facts", store, "--template", form)
     assert content == {"store": str(store), "written": str(form), "rows": len(Store(store).empty_facts().rows)}
     content = asked("facts", store, "--import", form, "--name", "form")
-    assert content == {"store": str(store), "facts": "form", "rows": len(Store(store).facts("form").rows)}
+    assert content == {"store": str(store), "facts": "form", "rows": len(Store(store).facts("form").rows), "ignored": []}
 
 
 def test_looking_at_a_store(tmp_path: Path, store: Path) -> None:

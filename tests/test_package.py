@@ -16,6 +16,7 @@ STABLE = [
     "fraction",
     "border",
     "centroid",
+    "compactness",
     "spread",
     "moment",
     "mean_intensity",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from inbounds.constraints.interval import Interval
     from inbounds.constraints.penalties import hinge, log_barrier, quadratic
     from inbounds.losses import Ascent, Exact, Proposals, cross_entropy
+    from inbounds.regions.compactness import compactness
     from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
     from inbounds.regions.scans import Scans
     from inbounds.regions.shape import centroid, moment, spread
@@ -31,7 +32,7 @@ _ROOMS = {
     "annotations": "UNLABELLED Annotation",
     "constraints": "Common Constraint Fixed Individual Interval Tags hinge log_barrier quadratic",
     "losses": "Ascent Exact Proposals cross_entropy",
-    "regions": "Scans centroid fraction mean_intensity moment size spread statistic variance_intensity",
+    "regions": "Scans centroid compactness fraction mean_intensity moment size spread statistic variance_intensity",
     "regularisers": "Regulariser border",
     "supervision": "Supervision Terms recipes",
 }
@@ -55,6 +56,7 @@ __all__ = [
     "Terms",
     "border",
     "centroid",
+    "compactness",
     "cross_entropy",
     "fraction",
     "hinge",

@@ -54,6 +54,11 @@ def test_moves_to_a_device() -> None:
         (LABEL[:1], {"size": torch.ones(1, 2, 1)}, "fact 'size' has 2 columns, but there are 3 classes"),
         (LABEL[:1], {"size": torch.tensor([[[1.0], [2.0], [-torch.inf]]])}, r"'size' is -inf at index \(0, 2, 0\)"),
         (LABEL[:1], {"present": torch.tensor([[[1.0], [0.5], [0.0]]])}, r"'present' is 0.5 at index \(0, 1, 0\).*0, 1"),
+        (
+            LABEL[:1],
+            {"size_min": torch.tensor([[[1.0], [9.0], [torch.nan]]]), "size_max": torch.full((1, 3, 1), 4.0)},
+            r"'size_min' is 9.0 at index \(0, 1, 0\), above its other end",
+        ),
     ],
 )
 def test_checked_refuses_numbers_with_their_index(label, facts, message) -> None:

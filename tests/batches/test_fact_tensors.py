@@ -15,13 +15,13 @@ from torch import Tensor
 import inbounds
 from cases import one_hot
 from inbounds import Annotation, Constraint, Individual, Scans, Tags
-from inbounds.batches.fact_tensors import COMPONENTS, to_tensors
+from inbounds.batches.fact_tensors import to_tensors
 from inbounds.store.annotate import simulate
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.grid import GridWindow
 from inbounds.store.measure import Noise
 from inbounds.store.store import Store
-from making import SPACING, image_of, make_store, source, truth_like
+from making import SPACING, image_of, make_store, row, source, truth_like
 
 FITS = {
     "pad": (GridWindow.pad, (40, 33)),
@@ -72,8 +72,8 @@ def test_simulated_facts_are_what_is_measured_on_the_grid(tmp_path, name, dtype)
     per_slice, per_scan = measured(store)
     per_scan["centroid"][:] = torch.nan  # the position of a whole scan's region is not a column of the table
     for got, wanted in ((slices, per_slice), (scans, per_scan)):
-        assert list(got) == [*COMPONENTS, *(["cut"] if name == "crop" else [])]
-        for fact in COMPONENTS:
+        assert list(got) == [*wanted, "compactness", *(["cut"] if name == "crop" else [])]
+        for fact in wanted:
             value = got[fact]
             torch.testing.assert_close(value, wanted[fact].float(), rtol=1e-3, atol=1e-3, equal_nan=True, msg=fact)
 
@@ -97,7 +97,7 @@ def test_regions_anywhere_keep_their_facts(tmp_path_factory, data) -> None:
 
 def test_chosen_classes_become_columns_in_their_order(tmp_path) -> None:
     store = one_scan(tmp_path / "store")
-    facts = (Fact("a", 0, 1, size_px=10), Fact("a", 0, 2, size_px=20))
+    facts = (row("a", 0, 1, size_px=10), row("a", 0, 2, size_px=20))
     for classes in ((1, 2), (2, 1), (2,)):
         slices, scans = tensors(store, *facts, classes=classes)
         area = store.records[0].fit.area
@@ -111,13 +111,13 @@ def test_units_of_a_row_agree_on_the_grid(tmp_path) -> None:
     store = one_scan(tmp_path / "store")
     depth, height, width = SPACING
     rows = [
-        Fact("a", 0, 1, size_px=12),
-        Fact("a", 1, 1, size_mm2=12 * height * width),
-        Fact("a", 2, 1, volume_ml=12 * depth * height * width / 1000),
+        row("a", 0, 1, size_px=12),
+        row("a", 1, 1, size_mm2=12 * height * width),
+        row("a", 2, 1, volume_ml=12 * depth * height * width / 1000),
     ]
     slices, _ = tensors(store, *rows)
     torch.testing.assert_close(slices["size"][:, 1, 0], torch.full((3,), 12 * 60 * 13 / (30 * 26)))
-    _, scans = tensors(store, Fact("a", None, 2, volume_ml=1.5))
+    _, scans = tensors(store, row("a", None, 2, volume_ml=1.5))
     assert float(scans["size"][0, 2]) == pytest.approx(1500 / (depth * height * width) * store.records[0].fit.area)
     assert scans["present"][0, 2] == 1
 
@@ -126,7 +126,7 @@ def test_positions_and_brightness_by_hand(tmp_path) -> None:
     store = one_scan(tmp_path / "store", shape=(60, 13))  # rows twice, columns half
     black, white = store.records[0].intensity
     slices, _ = tensors(
-        store, Fact("a", 1, 2, centroid_row=10, centroid_col=5, mean_intensity=black + 0.25 * (white - black))
+        store, row("a", 1, 2, centroid_row=10, centroid_col=5, mean_intensity=black + 0.25 * (white - black))
     )
     assert slices["centroid"][1, 2].tolist() == [20.5, 2.25]
     assert float(slices["mean_intensity"][1, 2]) == pytest.approx(0.25)
@@ -136,25 +136,55 @@ def test_positions_and_brightness_by_hand(tmp_path) -> None:
 
 def test_the_size_of_a_scan_is_the_sum_once_every_slice_is_known(tmp_path) -> None:
     store = one_scan(tmp_path / "store", fit=GridWindow.pad, shape=(32, 32))
-    known = [Fact("a", 0, 1, size_px=10), Fact("a", 1, 1, size_px=20), Fact("a", 2, 1, present=False)]
+    known = [row("a", 0, 1, size_px=10), row("a", 1, 1, size_px=20), row("a", 2, 1, present=False)]
     _, scans = tensors(store, *known)
     assert scans["size"][0, 1] == 30
     assert scans["present"][0, 1] == 1
-    _, scans = tensors(store, *known[1:], Fact("a", 0, 1, present=True))
+    _, scans = tensors(store, *known[1:], row("a", 0, 1, present=True))
     assert scans["size"][0, 1].isnan()
     assert scans["present"][0, 1].isnan()
-    _, scans = tensors(store, *known, Fact("a", None, 1, size_px=31))  # what was told of the whole comes first
+    _, scans = tensors(store, *known, row("a", None, 1, size_px=31))  # what was told of the whole comes first
     assert scans["size"][0, 1] == 31
-    _, scans = tensors(store, *(Fact("a", n, 2, present=False) for n in range(3)))
+    _, scans = tensors(store, *(row("a", n, 2, present=False) for n in range(3)))
     assert scans["size"][0, 2] == 0
     assert scans["present"][0, 2] == 0
+
+
+def test_ranges_go_through_the_fit_as_facts_do(tmp_path) -> None:
+    store = one_scan(tmp_path / "store", shape=(60, 13))  # rows twice, columns half
+    black, white = store.records[0].intensity
+    slices, scans = tensors(
+        store,
+        row("a", 0, 1, size_px_min=10, size_px_max=20, centroid_row_min=10, centroid_col_min=4, centroid_col_max=5),
+        row("a", 1, 1, size_px=7, mean_intensity_max=(black + white) / 2),
+        row("a", 2, 1, present=False, size_px_max=9),
+        row("a", 2, 2, volume_ml_min=1.5),
+    )
+    nan = torch.nan
+    for name, wanted in (
+        ("size", [[nan], [7], [0]]),
+        ("size_min", [[10], [nan], [nan]]),
+        ("size_max", [[20], [nan], [nan]]),  # the last is absent, which says more
+        ("centroid_min", [[20.5, 1.75], [nan, nan], [nan, nan]]),
+        ("centroid_max", [[nan, 2.25], [nan, nan], [nan, nan]]),
+        ("mean_intensity_max", [[nan], [0.5], [nan]]),
+    ):
+        torch.testing.assert_close(slices[name][:, 1], torch.tensor(wanted).float(), equal_nan=True)
+    assert float(slices["size_min"][2, 2]) == pytest.approx(1500 / (SPACING[0] * SPACING[1] * SPACING[2]))
+    assert slices["present"][:, 1, 0].tolist() == [1, 1, 0]
+    assert (scans["size_min"][0, 1], scans["size_max"][0, 1]) == (17, 27)  # with what was measured in the others
+    assert scans["size"][0, 1].isnan()
+    assert not {"compactness_min", "compactness_max"} & slices.keys()  # nobody gave any
+    _, scans = tensors(store, row("a", 0, 1, size_px_min=9), row("a", None, 1, size_px_max=30))
+    assert scans["size_min"][0, 1].isnan()  # what is said of the whole comes first
+    assert scans["size_max"][0, 1] == 30
 
 
 def test_nothing_known_is_an_open_interval(tmp_path) -> None:
     store = one_scan(tmp_path / "store")
     slices, scans = to_tensors(store, None, [1, 2])
     assert all(fact.isnan().all() for table in (slices, scans) for fact in table.values())
-    some, _ = tensors(store, Fact("a", 0, 1, size_px=10), Fact("a", 1, 1, present=True), Fact("a", 2, 1, present=False))
+    some, _ = tensors(store, row("a", 0, 1, size_px=10), row("a", 1, 1, present=True), row("a", 2, 1, present=False))
     area = store.records[0].fit.area
     annotation = Annotation(torch.full((3, 60, 13), 255), some)
     probs = torch.full((3, 3, 60, 13), 1 / 3)
@@ -210,7 +240,7 @@ def test_noise_has_the_spread_it_was_given() -> None:
 
 def test_a_row_finds_its_slice_in_the_store(tmp_path) -> None:
     store = make_store(tmp_path / "store")
-    slices, _ = tensors(store, Fact("b", 2, 1, size_px=7), classes=(1,))
+    slices, _ = tensors(store, row("b", 2, 1, size_px=7), classes=(1,))
     assert slices["size"][5, 1] == 7
     assert int((~slices["size"].isnan()).sum()) == 1
 
@@ -222,9 +252,9 @@ def test_what_a_crop_may_have_cut_off_opens_lower_bounds(tmp_path) -> None:
     store = make_store(tmp_path / "store", nobody, fit=GridWindow.pad, shape=(24, 24))
     told = Facts(
         (
-            Fact("a", 0, 1, size_px=20, centroid_row=20, centroid_col=20),
-            Fact("a", 1, 1, size_px=20, centroid_row=9, centroid_col=20),
-            Fact("a", 2, 1, size_px=20),
+            row("a", 0, 1, size_px=20, centroid_row=20, centroid_col=20),
+            row("a", 1, 1, size_px=20, centroid_row=9, centroid_col=20),
+            row("a", 2, 1, size_px=20),
         ),
         store.classes,
     )

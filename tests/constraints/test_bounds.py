@@ -112,6 +112,44 @@ def test_a_tight_upper_side_below_one_pixel_stays_an_interval() -> None:
     assert lower == upper == [[0.5, 0.5]] * 3
 
 
+# Class 1 has a range in image 0 and an open one in image 1; class 2 only numbers, or nothing.
+LEAST, MOST = [[0, 7, NAN], [0, NAN, NAN], [0, NAN, NAN]], [[0, 9, NAN], [0, 6, NAN], [0, NAN, NAN]]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "lower", "upper"),
+    [
+        (Individual(relative=0.5), [[7, 2], [-INF, 0], [-INF, 1]], [[9, 6], [6, 0], [INF, 3]]),
+        (Individual(absolute=3), [[7, 1], [-INF, 0], [-INF, -1]], [[9, 7], [6, 0], [INF, 5]]),
+        (Individual(relative=0.5, tight="upper"), [[1, 1], [1, 0], [-INF, 1]], [[9, 6], [6, 0], [INF, 3]]),
+    ],
+)
+def test_individual_goes_by_a_range_without_a_margin(bounds, lower, upper) -> None:
+    facts = {"size_min": LEAST, "size_max": MOST, "present": PRESENT}
+    assert bounds_of(bounds, known(size=SIZES, **facts)) == (lower, upper)
+    lower, upper = bounds_of(bounds, known(**facts))  # and where nothing else is known
+    assert (upper[0], upper[1]) == ([9, INF], [6, 0])
+
+
+def test_a_range_for_each_component() -> None:
+    middles, least, most = ([[[NAN, NAN], at, at]] * 3 for at in ([1.0, 2.0], [0.5, NAN], [NAN, NAN]))
+    facts = {"centroid": middles, "centroid_min": least, "centroid_max": most}
+    lower, upper = bounds_of(Individual(absolute=1), known(**facts), centroid)
+    assert lower[0] == [0.5, 1, 0.5, 1]
+    assert upper[0] == [INF, 3, INF, 3]
+
+
+def test_ranges_of_a_volume_are_those_of_its_slices_added_up() -> None:
+    annotation = known(Scans.of("aab"), size_min=[[0, 4, 1]] * 3, size_max=[[0, 5, NAN]] * 3)
+    lower, upper = bounds_of(Individual(relative=0.1), annotation, scope="volume")
+    assert (lower, upper) == ([[8, 2], [4, 1]], [[10, INF], [5, INF]])
+    own = {"size": torch.full((2, 3, 1), 20.0)}  # what is said of the whole comes first
+    lower, upper = bounds_of(
+        Individual(absolute=1), known(Scans.of("aab"), own, size_min=[[0, 4, 1]] * 3), scope="volume"
+    )
+    assert (lower, upper) == ([[19, 19]] * 2, [[21, 21]] * 2)
+
+
 def test_individual_goes_by_another_fact() -> None:
     lower, _ = bounds_of(Individual(absolute=1, fact="report"), known(report=SIZES))
     assert lower[0] == [9, 3]

@@ -29,6 +29,7 @@ def oracle(name: str, probs: torch.Tensor, image: torch.Tensor, scans: Scans | N
         "moment": lambda: oracles.moment(p, exponents(2, len(space)), index),
         "mean_intensity": lambda: oracles.fraction(p, image.numpy(), index),
         "variance_intensity": lambda: oracles.variance(p, image.numpy(), index),
+        "compactness": lambda: oracles.compactness(p, index),
     }
     return torch.from_numpy(slow[name]())
 
@@ -82,6 +83,7 @@ def whole_image(name: str, space: tuple[int, ...], image: torch.Tensor) -> torch
         "moment": torch.zeros(len(exponents(2, len(space)))),
         "mean_intensity": image.flatten(1).mean(dim=1),
         "variance_intensity": image.flatten(1).var(dim=1, correction=0),
+        "compactness": torch.zeros(1),
     }
     return documented[name]
 

@@ -89,8 +89,8 @@ def test_noise_changes_facts_but_not_labels(store, noise) -> None:
     for before, after in zip(store.facts("exact"), store.facts("noisy"), strict=True):
         assert (before.case, before.slice, before.present) == (after.case, after.slice, after.present)
         if before.present and before.slice is not None:
-            assert (before.size_px != after.size_px) == bool(noise.size)
-            assert (before.centroid_row != after.centroid_row) == bool(noise.position)
+            assert (before.known["size_px"] != after.known["size_px"]) == bool(noise.size)
+            assert (before.known["centroid_row"] != after.known["centroid_row"]) == bool(noise.position)
         if not before.present:
             assert before == after
 
@@ -101,8 +101,8 @@ def test_each_slice_and_scan_gets_its_row_of_facts(store) -> None:
     assert [(fact.case, fact.slice) for fact in rows] == [(c, n) for c in "ab" for n in (0, 1, 2, None)]
     assert {fact.klass for fact in rows} == {2}
     sizes = [(mask == 2).sum() for mask in store.truth[:3]]
-    assert [fact.size_px for fact in rows[:4]] == [*sizes, sum(sizes)]
-    assert rows[3].volume_ml == pytest.approx(sum(sizes) * 8 * 1.25 * 1.5 / 1000)
+    assert [fact.known["size_px"] for fact in rows[:4]] == [*sizes, sum(sizes)]
+    assert rows[3].known["volume_ml"] == pytest.approx(sum(sizes) * 8 * 1.25 * 1.5 / 1000)
 
 
 def test_a_box_tells_its_share_and_middle(store) -> None:
@@ -112,12 +112,12 @@ def test_a_box_tells_its_share_and_middle(store) -> None:
     fact = store.facts("weak").rows[0]
     rows, columns = np.nonzero(store.truth[0] == 1)
     sides = np.ptp(rows) + 3, np.ptp(columns) + 3  # one pixel wider on every side
-    assert fact.size_px == pytest.approx(0.6 * sides[0] * sides[1])
+    assert fact.known["size_px"] == pytest.approx(0.6 * sides[0] * sides[1])
     corner = store.records[0].fit.point_back((rows.min() + rows.max()) / 2, (columns.min() + columns.max()) / 2)
-    assert (fact.centroid_row, fact.centroid_col) == pytest.approx(corner)
+    assert (fact.known["centroid_row"], fact.known["centroid_col"]) == pytest.approx(corner)
     assert (store.label("weak")[0] == UNLABELLED).sum() == sides[0] * sides[1]
     assert not any(fact.slice is None for fact in store.facts("weak"))
-    assert fact.mean_intensity is None
+    assert "mean_intensity" not in fact.known
 
 
 def test_settings_reach_the_strategy(store) -> None:
@@ -162,7 +162,7 @@ def test_a_click_labels_the_pixel_it_lies_in(tmp_path, fit, shape) -> None:
     store = make_store(tmp_path / "store", fit=fit, shape=shape)
     spots = [(0, 14.0, 12.0, 1), (1, 10.3, 8.6, 2), (2, 11.6, 15.0, 0)]
     lines = [f"b,{number},{row},{column},{store.classes[klass]}" for number, row, column, klass in spots]
-    assert import_points(store, clicks(tmp_path / "clicks.csv", *lines), "mine") == 3
+    assert import_points(store, clicks(tmp_path / "clicks.csv", *lines), "mine") == (3, ())
     label = store.label("mine")[:]
     assert (label[:3] == UNLABELLED).all()
     for number, row, column, klass in spots:
@@ -196,7 +196,7 @@ def test_a_click_may_be_a_disc(tmp_path, store, radius, count) -> None:
 @pytest.mark.parametrize("absent_elsewhere", [False, True])
 def test_a_clicked_class_is_present_and_elsewhere_absent_if_so_told(tmp_path, store, absent_elsewhere) -> None:
     file = clicks(tmp_path / "clicks.csv", "a,0,3,3,LV", "a,0,4,3,LV", "a,2,3,3,LV", "b,1,3,3,RV", "b,0,0,0,0")
-    assert import_points(store, file, "mine", absent_elsewhere=absent_elsewhere) == 5
+    assert import_points(store, file, "mine", absent_elsewhere=absent_elsewhere) == (5, ())
     told = {(fact.case, fact.slice, fact.klass): fact.present for fact in store.facts("mine")}
     present = {("a", 0, 2): True, ("a", 2, 2): True, ("b", 1, 1): True}
     absent = {("a", 1, 2): False, ("b", 0, 1): False, ("b", 2, 1): False}
@@ -217,14 +217,16 @@ def test_clicks_need_no_truth(tmp_path) -> None:
         (",0,1,1,LV", "no case ''"),
         ("a,0,1,1,LVV", "no class 'LVV'; did you mean 'LV'"),
         ("a,0,1,1,", "no class ''"),
-        ("a,0,1", "must be numbers"),
-        ("a,zero,1,1,LV", "must be numbers"),
-        ("a,0.5,1,1,LV", "must be numbers"),
-        ("a,0,x,1,LV", "must be numbers"),
-        ("a,0,nan,1,LV", "lies outside a, which has 3 slices of 30 rows and 26 columns"),
-        ("a,3,1,1,LV", "lies outside a"),
-        ("a,-1,1,1,LV", "lies outside a"),
-        ("a,0,29.6,1,LV", "lies outside a"),
+        ("a,0,1", "no class ''"),
+        ("a,0,1,,LV", "a click needs a slice, a row and a column; fill them in"),
+        ("a,,1,1,LV", "a click needs a slice"),
+        ("a,zero,1,1,LV", "slice is 'zero', which is no number"),
+        ("a,0.5,1,1,LV", "slice 0.5 of a, which has slices 0 to 2"),
+        ("a,0,x,1,LV", "row is 'x', which is no number"),
+        ("a,0,nan,1,LV", "row is 'nan', which is no number"),
+        ("a,3,1,1,LV", "slice 3 of a"),
+        ("a,-1,1,1,LV", "slice -1 of a"),
+        ("a,0,29.6,1,LV", "lies outside a, whose slices have 30 rows and 26 columns"),
         ("a,0,1,26,LV", "lies outside a"),
         ("a,0,-0.6,1,LV", "lies outside a"),
     ],
@@ -239,13 +241,28 @@ def test_a_wrong_click_is_named_with_file_and_line_and_leaves_nothing(tmp_path, 
 def test_files_that_are_no_clicks(tmp_path, store) -> None:
     with pytest.raises(BadInput, match=r"none\.csv: cannot be read"):
         import_points(store, tmp_path / "none.csv", "mine")
-    for header, line in (("case,slice,row,col,class", "a,0,1,1,LV"), ("", ""), ("case,slice,row,column,class", "")):
-        with pytest.raises(BadInput, match=r"clicks\.csv: no .*the first line must be: case,slice,row,column,class"):
-            import_points(store, clicks(tmp_path / "clicks.csv", line, header=header), "mine")
+    for header in ("case,slice,row,col,class", ""):
+        with pytest.raises(
+            BadInput, match=r"clicks\.csv: there is no column .*columns: case, slice, row, column, class"
+        ):
+            import_points(store, clicks(tmp_path / "clicks.csv", "a,0,1,1,LV", header=header), "mine")
+    with pytest.raises(BadInput, match=r"clicks\.csv: there is no click; write a line for each"):
+        import_points(store, clicks(tmp_path / "clicks.csv", ""), "mine")
     (tmp_path / "clicks.csv").write_bytes("case,slice,row,column,class\nMüller,0,1,1,LV".encode("latin-1"))
-    with pytest.raises(BadInput, match=r"clicks\.csv: cannot be read .*UTF-8"):
+    with pytest.raises(BadInput, match=r"clicks\.csv: not a text file in UTF-8"):
         import_points(store, tmp_path / "clicks.csv", "mine")
     assert store.annotations == ["full"]
+
+
+def test_clicks_as_any_spreadsheet_writes_them(tmp_path, store) -> None:
+    """A mark at the start, semicolons, decimal commas, capitals, columns of one's own in any order."""
+    file = tmp_path / "clicks.csv"
+    file.write_bytes("\ufeffReader;Class;Column;ROW;Slice;Case\r\nDr. A;LV;12,4;14,0;1;b\r\n".encode())
+    assert import_points(store, file, "mine") == (1, ("reader",))
+    ((slice_, *at),) = np.argwhere(store.label("mine")[:] != UNLABELLED).tolist()
+    assert (slice_, *at) == (4, *(round(x) for x in store.records[1].fit.point(14, 12.4)))
+    with pytest.raises(BadInput, match="unknown column 'colum'; did you mean 'column'"):
+        import_points(store, clicks(file, "a,0,1,1,LV", header="case,slice,row,colum,class"), "other")
 
 
 @pytest.mark.parametrize("share", [(0.9, 0.5), (0, 0.5), (0.5, 1.1)])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inbounds.errors import BadInput
-from inbounds.store.facts import COLUMNS, Fact, Facts
+from inbounds.regions import statistics
+from inbounds.store.facts import Fact, Facts
 from inbounds.store.grid import GridWindow
 from inbounds.store.record import Record
+from making import row
 
 CLASSES = ("background", "RV", "LV")
 SPACING = (8.0, 1.25, 1.5)
@@ -28,7 +31,8 @@ CASES = {
     "patient002_ED": case("patient002_ED", 3, (64, 64), (1.0, 1.0, 1.0)),
     "large": case("large", 19, (255, 257), (10.0, 1.3671, 1.3671)),
 }
-HEADER = ",".join(COLUMNS)
+COLUMNS = ("size_px", "size_mm2", "volume_ml", "centroid_row", "centroid_col", "mean_intensity", "compactness")
+HEADER = ",".join(("case", "slice", "class", "present", *COLUMNS))
 
 
 def table(tmp_path: Path, *lines: str, encoding: str = "utf-8") -> Path:
@@ -41,22 +45,23 @@ def read(tmp_path: Path, *lines: str, **how: str) -> list[Fact]:
     return list(Facts.read(table(tmp_path, *lines, **how), CLASSES, CASES))
 
 
-WHOLE = Fact("patient001_ED", 2, 2, True, 100.5, 188.4, 1.5, 10.25, 12.0, 300.0)
+NUMBERS = dict(zip(COLUMNS, (100.5, 188.4, 1.5, 10.25, 12.0, 300.0, 20.0), strict=True))
+WHOLE = Fact("patient001_ED", 2, 2, True, NUMBERS)
 
 
 @pytest.mark.parametrize(
     "lines",
     [
-        (HEADER, "patient001_ED,2,LV,1,100.5,188.4,1.5,10.25,12,300"),
-        (HEADER, "patient001_ED,2,2,yes,100.5,188.4,1.5,10.25,12,300", "", ",,,,,,,,,"),
-        (HEADER.replace(",", ", "), "patient001_ED , 2.0 , LV , TRUE , 1.005e2 , 188.4 , 1.5 , 10.25 , 12 , 300"),
-        (HEADER.replace(",", ";"), "patient001_ED;2;LV;y;100,5;188,4;1,5;10,25;12;3e2"),
-        (HEADER.replace(",", ";"), "patient001_ED;2;LV;1;100.5;188.4;1.5;10.25;12;300"),
-        (HEADER.replace(",", "\t"), "patient001_ED\t2\tLV\t1\t100.5\t188.4\t1.5\t10.25\t12\t300"),
-        (HEADER.upper(), '"patient001_ED","2","LV","1","100.5","188.4","1.5","10.25","12","300"'),
+        (HEADER, "patient001_ED,2,LV,1,100.5,188.4,1.5,10.25,12,300,20"),
+        (HEADER, "patient001_ED,2,2,yes,100.5,188.4,1.5,10.25,12,300,20", "", ",,,,,,,,,"),
+        (HEADER.replace(",", ", "), "patient001_ED , 2.0 , LV , TRUE , 1.005e2 , 188.4 , 1.5 , 10.25 , 12 , 300 , 20"),
+        (HEADER.replace(",", ";"), "patient001_ED;2;LV;y;100,5;188,4;1,5;10,25;12;3e2;20"),
+        (HEADER.replace(",", ";"), "patient001_ED;2;LV;1;100.5;188.4;1.5;10.25;12;300;20"),
+        (HEADER.replace(",", "\t"), "patient001_ED\t2\tLV\t1\t100.5\t188.4\t1.5\t10.25\t12\t300\t20"),
+        (HEADER.upper(), '"patient001_ED","2","LV","1","100.5","188.4","1.5","10.25","12","300","20"'),
         (
-            "mean_intensity,centroid_col,centroid_row,volume_ml,size_mm2,size_px,present,class,slice,case",
-            "300,12,10.25,1.5,188.4,100.5,Yes,LV,2,patient001_ED",
+            "compactness,mean_intensity,centroid_col,centroid_row,volume_ml,size_mm2,size_px,present,class,slice,case",
+            "20,300,12,10.25,1.5,188.4,100.5,Yes,LV,2,patient001_ED",
         ),
     ],
     ids=["commas", "blank lines", "spaces", "decimal commas", "semicolons", "tabs", "quoted", "any order"],
@@ -70,18 +75,18 @@ def test_a_table_as_any_spreadsheet_writes_it(tmp_path, lines, encoding, ending)
 @pytest.mark.parametrize(("cell", "present"), [("1", True), ("No", False), ("false", False), ("0", False), ("", None)])
 def test_presence_alone(tmp_path, cell, present) -> None:
     (fact,) = read(tmp_path, "case,slice,class,present", f"patient001_ED,0,RV,{cell}")
-    assert fact == Fact("patient001_ED", 0, 1, present)
+    assert fact == row("patient001_ED", 0, 1, present)
 
 
 def test_columns_may_be_left_out_and_a_row_may_end_early(tmp_path) -> None:
-    assert read(tmp_path, "class,case", "LV,patient002_ED") == [Fact("patient002_ED", None, 2)]
-    assert read(tmp_path, HEADER, "patient002_ED,1,LV") == [Fact("patient002_ED", 1, 2)]
+    assert read(tmp_path, "class,case", "LV,patient002_ED") == [row("patient002_ED", None, 2)]
+    assert read(tmp_path, HEADER, "patient002_ED,1,LV") == [row("patient002_ED", 1, 2)]
     assert read(tmp_path, HEADER) == []
 
 
 def test_a_class_is_known_by_its_name_before_its_number(tmp_path) -> None:
     file, classes = tmp_path / "facts.csv", ("background", "2", "1")
-    Facts((Fact("patient001_ED", 0, 1), Fact("patient001_ED", 0, 2, True)), classes).write(file)
+    Facts((row("patient001_ED", 0, 1), row("patient001_ED", 0, 2, True)), classes).write(file)
     assert [(fact.klass, fact.present) for fact in Facts.read(file, classes, CASES)] == [(1, None), (2, True)]
 
 
@@ -105,10 +110,13 @@ def test_a_class_is_known_by_its_name_before_its_number(tmp_path) -> None:
         ("patient001_ED,0,LV,,nan", r"size_px is 'nan', which is no number"),
         ("patient001_ED,0,LV,,1e999", r"size_px is '1e999', which is no number"),
         ('patient001_ED,0,LV,,"12,5"', r"size_px is '12,5', which is no number"),
-        ("patient001_ED,0,LV,,,,,40,3", r"centroid_row is 40, outside the slice, which has 40 of them \(0 to 39\)"),
-        ("patient001_ED,0,LV,,,,,3,-0.6", r"centroid_col is -0\.6, outside"),
-        ("patient001_ED,0,LV,,,,,3", r"a centroid needs both"),
-        ("patient001_ED,0,LV,,,,,,3", r"a centroid needs both"),
+        (
+            "patient001_ED,0,LV,,,,,40,3",
+            r"centroid_row is 40; it lies outside the slice, which has 40 of them \(0 to 39\)",
+        ),
+        ("patient001_ED,0,LV,,,,,3,-0.6", r"centroid_col is -0\.6; it lies outside"),
+        ("patient001_ED,0,LV,,,,,3", r"a centroid needs all of centroid_row, centroid_col"),
+        ("patient001_ED,0,LV,,,,,,3", r"a centroid needs all of"),
         ("patient001_ED,0,LV,0,12", r"present is 0 but the size is 12; correct one"),
         ("patient001_ED,0,LV,yes,0", r"present is yes but the size is 0"),
         ("patient001_ED,,LV,no,,,3", r"present is no but the size is"),
@@ -116,7 +124,16 @@ def test_a_class_is_known_by_its_name_before_its_number(tmp_path) -> None:
         ("patient001_ED,0,LV,,,2300", r"is more than there are \(1200\)"),
         ("patient001_ED,,LV,,6001", r"is more than there are \(6000\)"),
         ("patient001_ED,,LV,,,,100", r"is more than there are \(6000\)"),
-        ("patient001_ED,0,LV,,,,,,,,surplus", r"11 cells for 10 columns"),
+        ("patient001_ED,0,LV,,,,,,,,,surplus", r"12 cells for 11 columns"),
+        ("patient001_ED,0,LV,0,,,,3,3", r"present is 0 but the centroid is 3; correct one"),
+        ("patient001_ED,,LV,,,100", r"size_mm2 is 100, which a whole scan does not have; give size_px or volume_ml"),
+        ("patient001_ED,0,LV,,100,100", r"size_mm2 is 100, or 53.3333 in size_px, not 100; keep one"),
+        ("patient001_ED,0,LV,,,,,,,,-1", r"compactness is -1; a compactness is above 0"),
+        ("patient001_ED,0,LV,,1200-800", r"size_px goes from 1200 to 800; put the smaller number first"),
+        ("patient001_ED,0,LV,,800-1201", r"size_px_max is 800-1201; a size of 1201 pixels is more than there are"),
+        ("patient001_ED,0,LV,,8-1e999", r"size_px is '1e999', which is no number"),
+        ("patient001_ED,0,LV,,8-9-10", r"size_px is '8-9-10', which is no number"),
+        ("patient001_ED,0,LV,0,5-9", r"present is 0 but the size is 5; correct one"),
     ],
 )
 def test_a_mistake_is_named_with_file_and_line(tmp_path, row, message) -> None:
@@ -142,7 +159,8 @@ def test_a_second_row_for_the_same_region_is_refused(tmp_path, first, second) ->
     ("header", "message"),
     [
         ("case,class,sise_px", r"unknown column 'sise_px'; did you mean 'size_px'"),
-        ("case,class,xyz", r"unknown column 'xyz'; there are: case, slice"),
+        ("case,class,size", r"unknown column 'size'; did you mean 'size_px'"),
+        ("case,classes", r"unknown column 'classes'; did you mean 'class'"),
         ("slice,class", r"there is no column 'case'; the first line must name the columns: case, slice"),
         ("case,slice", r"there is no column 'class'"),
         ("case,class,case", r"a column appears twice"),
@@ -181,17 +199,19 @@ def test_no_file_makes_a_traceback(tmp_path, content) -> None:
         assert said.startswith(str(file))
 
 
+SIZE = statistics["size"].columns
+SLICE, SCAN = (CASES["patient001_ED"].geometry(number) for number in (0, None))
+
+
 def test_units_agree() -> None:
     depth, height, width = SPACING
-    pixels = Fact("a", 0, 1, size_px=80)
-    assert replace(pixels, size_px=None, size_mm2=80 * height * width).size(SPACING) == pytest.approx(80)
-    assert replace(pixels, size_px=None, volume_ml=80 * depth * height * width / 1000).size(SPACING) == pytest.approx(
-        80
-    )
-    whole = Fact("a", None, 1, volume_ml=1.2)
-    assert whole.size(SPACING) == pytest.approx(1200 / (8 * 1.25 * 1.5))
-    assert Fact("a", None, 1, size_mm2=100).size(SPACING) is None  # an area says nothing of a volume
-    assert Fact("a", 0, 1).size(SPACING) is None
+    for known in ({"size_mm2": 80 * height * width}, {"volume_ml": 80 * depth * height * width / 1000}):
+        assert row("a", 0, 1, **known).values(SIZE, SLICE)[0] == pytest.approx([80])
+    assert row("a", None, 1, volume_ml=1.2).values(SIZE, SCAN)[0] == pytest.approx([1200 / (8 * 1.25 * 1.5)])
+    ends = row("a", 0, 1, size_mm2_min=15, size_mm2_max=30).values(SIZE, SLICE)
+    assert [end[0] for end in ends[1:]] == pytest.approx([8, 16])
+    for nothing in (row("a", None, 1, size_mm2=100), row("a", 0, 1)):  # an area says nothing of a volume
+        assert all(math.isnan(side[0]) for side in nothing.values(SIZE, SCAN))
 
 
 @pytest.mark.parametrize(
@@ -203,10 +223,62 @@ def test_units_agree() -> None:
         ({"volume_ml": 0.1}, True),
         ({"centroid_row": 1.0, "centroid_col": 1.0}, True),
         ({"mean_intensity": 0.0}, True),
+        ({"size_px_min": 1.0}, True),
+        ({"size_px_min": 0.0, "size_px_max": 9.0}, None),
+        ({"size_px_max": 0.0}, False),
+        ({"compactness_max": 20.0}, True),
     ],
 )
 def test_what_presence_follows_from(known, present) -> None:
-    assert Fact("a", 0, 1, **known).is_present(SPACING) is present
+    assert row("a", 0, 1, **known).is_present(SLICE) is present
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "known"),
+    [
+        ("case,class,size_px", "large,LV,800-1200", {"size_px_min": 800, "size_px_max": 1200}),
+        ("case,class,size_px", "large,LV,800 - 1200", {"size_px_min": 800, "size_px_max": 1200}),
+        ("case,class,size_px", "large,LV,8e2\u20131200.5", {"size_px_min": 800, "size_px_max": 1200.5}),
+        ("case;class;size_px", "large;LV;800,5 \u2013 1200,25", {"size_px_min": 800.5, "size_px_max": 1200.25}),
+        ("case\tclass\tmean_intensity", "large\tLV\t-5--3", {"mean_intensity_min": -5, "mean_intensity_max": -3}),
+        ("case\tclass\tmean_intensity", "large\tLV\t-5e-1", {"mean_intensity": -0.5}),
+        ("case,class,SIZE_PX_MIN,size_px_max", "large,LV,800,1200", {"size_px_min": 800, "size_px_max": 1200}),
+        ("case,class,size_px_min,size_px_max", "large,LV,,1200", {"size_px_max": 1200}),
+        ("case,class,size_px,size_px_min", "large,LV,900,800", {"size_px": 900, "size_px_min": 800}),
+        ("case,class,volume_ml", "large,LV,1-2", {"volume_ml_min": 1, "volume_ml_max": 2}),
+    ],
+)
+def test_a_range_in_one_cell_or_in_two_columns(tmp_path, header, line, known) -> None:
+    assert read(tmp_path, header, line) == [row("large", None, 2, **known)]
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "message"),
+    [
+        (
+            "case,class,size_px_min,size_px_max",
+            "large,LV,9,8",
+            "size_px goes from 9 to 8; put the smaller number first",
+        ),
+        ("case,class,size_px,size_px_max", "large,LV,9,8", "size_px goes from 9 to 8"),
+        (
+            "case,class,size_px,size_px_max",
+            "large,LV,7-9,8",
+            "there are ends in size_px, and in size_px_min or size_px_",
+        ),
+        ("case,class,size_px_min", "large,LV,-8", "size_px_min is -8; a size is 0 or more"),
+        ("case,slice,class,centroid_row", "large,0,LV,3-9", "a centroid needs all of centroid_row, centroid_col"),
+    ],
+)
+def test_a_wrong_range_is_named_with_file_and_line(tmp_path, header, line, message) -> None:
+    with pytest.raises(BadInput, match=rf"facts\.csv, line 2: {message}"):
+        read(tmp_path, header, line)
+
+
+def test_other_columns_are_ignored_and_named(tmp_path) -> None:
+    file = table(tmp_path, "case,Reader,class,date,size_px,side,,", "large,Dr. A,LV,1.2.2020,9,left,,")
+    facts = Facts.read(file, CLASSES, CASES)
+    assert (list(facts), facts.ignored) == ([row("large", None, 2, size_px=9)], ("reader", "date", "side"))
 
 
 def maybe(numbers: st.SearchStrategy) -> st.SearchStrategy:
@@ -225,18 +297,19 @@ def known_facts(draw) -> Fact:
     )
     factor = {"size_px": 1, "size_mm2": height * width, "volume_ml": depth * height * width / 1000}[unit]
     centre = draw(maybe(st.tuples(*[st.floats(-0.5, side - 0.5) for side in case.fit.original])))
-    presences = st.booleans() if centre is None else st.just(True)
-    if centre is not None and size == 0:
-        centre = None
+    bright, wide = draw(maybe(st.floats(-1e6, 1e6))), draw(maybe(st.floats(1, 30)))
+    presences = st.booleans() if centre is bright is wide is None else st.just(True)
+    if size == 0:
+        centre = bright = wide = None
+    known = {unit: size and size * factor, "mean_intensity": bright, "compactness_max": wide}
+    known |= {"centroid_row_min": centre and centre[0], "centroid_col": centre and centre[1]}
+    known |= {"centroid_row_max": centre and min(centre[0] + 1, case.fit.original[0] - 0.5)}
     return Fact(
         case.name,
         number,
         draw(st.integers(0, 2)),
-        present=draw(maybe(presences if size is None else st.just(size > 0))),
-        **{unit: None if size is None else size * factor},
-        centroid_row=centre and centre[0],
-        centroid_col=centre and centre[1],
-        mean_intensity=draw(maybe(st.floats(-1e6, 1e6))),
+        draw(maybe(presences if size is None else st.just(size > 0))),
+        {column: value for column, value in known.items() if value is not None},
     )
 
 
@@ -249,20 +322,19 @@ def test_what_is_written_reads_back(tmp_path, facts) -> None:
     back = Facts.read(file, CLASSES, CASES)
     assert back.classes == CLASSES
     for before, after in zip(facts, back, strict=True):
-        assert (after.case, after.slice, after.klass, after.present) == astuple(before)[:4]
-        for value, wanted in zip(astuple(after)[4:], astuple(before)[4:], strict=True):
-            assert value is None if wanted is None else value == pytest.approx(wanted, rel=1e-5, abs=0)
+        assert replace(after, known={}) == replace(before, known={})
+        assert after.known == pytest.approx(before.known, rel=1e-5, abs=0)
     assert [file.name for file in file.parent.iterdir()] == ["facts.csv"]
 
 
 def test_a_written_table_by_hand(tmp_path) -> None:
-    rows = (WHOLE, Fact("patient001_ED", 0, 1, False, 0), Fact("patient001_ED", None, 1, volume_ml=1 / 3))
+    rows = (WHOLE, row("patient001_ED", 0, 1, False, size_px=0), row("patient001_ED", None, 1, volume_ml=1 / 3))
     Facts(rows, CLASSES).write(tmp_path / "facts.csv")
     assert (tmp_path / "facts.csv").read_bytes().decode() == (
         f"{HEADER}\n"
-        "patient001_ED,2,LV,1,100.5,188.4,1.5,10.25,12,300\n"
-        "patient001_ED,0,RV,0,0,,,,,\n"
-        "patient001_ED,,RV,,,,0.333333,,,\n"
+        "patient001_ED,2,LV,1,100.5,188.4,1.5,10.25,12,300,20\n"
+        "patient001_ED,0,RV,0,0,,,,,,\n"
+        "patient001_ED,,RV,,,,0.333333,,,,\n"
     )
 
 
@@ -270,9 +342,10 @@ def test_a_region_that_fills_its_scan_survives_rounding(tmp_path) -> None:
     case = CASES["large"]
     voxels = case.slices * case.fit.original[0] * case.fit.original[1]
     rows = (
-        Fact("large", None, 1, volume_ml=voxels * case.spacing[0] * case.spacing[1] * case.spacing[2] / 1000),
-        Fact("large", None, 2, size_px=voxels),
+        row("large", None, 1, volume_ml=voxels * case.spacing[0] * case.spacing[1] * case.spacing[2] / 1000),
+        row("large", None, 2, size_px=voxels),
     )
     Facts(rows, CLASSES).write(tmp_path / "facts.csv")
-    sizes = [fact.size(case.spacing) for fact in Facts.read(tmp_path / "facts.csv", CLASSES, CASES)]
+    back = Facts.read(tmp_path / "facts.csv", CLASSES, CASES)
+    sizes = [fact.values(SIZE, case.geometry(None))[0][0] for fact in back]
     assert sizes == pytest.approx([voxels, voxels], rel=1e-5)

@@ -18,7 +18,7 @@ from inbounds import (
     size,
 )
 
-NAMES = ["full", "partial", "tags", "common", "individual", "individual_upper", "volume", "centroid"]
+NAMES = ["full", "partial", "tags", "common", "individual", "individual_upper", "volume", "centroid", "compact"]
 PROPOSALS = ["proposals_tags", "proposals_common", "proposals_individual", "proposals_volume"]
 
 
@@ -148,3 +148,13 @@ def test_the_tags_row_never_asks_for_more() -> None:
     annotation = Annotation(torch.full((1, 4, 4), UNLABELLED), {"present": torch.ones(1, 2, 1)})
     made = recipes["proposals_tags"](project=Exact(), harden=False).proposals(logits.log_softmax(1), annotation)
     torch.testing.assert_close(made, logits.softmax(1))
+
+
+def test_compact_asks_for_less_border() -> None:
+    """A line of twelve pixels has far more border than a square of as many; the size is the same."""
+    line, square = torch.zeros(2, 1, 2, 16, 16)
+    line[:, 1], square[:, 1] = -20.0, -20.0
+    line[0, 1, 2, 2:14], square[0, 1, 2:5, 2:6] = 20.0, 20.0
+    known = Annotation(torch.full((1, 16, 16), 255), facts={"present": torch.ones(1, 2, 1)})
+    costs = [recipes["compact"]()(image, None, known).named["compactness"].item() for image in (line, square)]
+    assert costs[0] > 0 == costs[1]

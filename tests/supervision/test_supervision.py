@@ -33,7 +33,7 @@ from inbounds import (
 
 def supervision(space=PLANE) -> Supervision:
     """Labels, and a violated constraint on every statistic."""
-    constraints = [constraint(name, space, Fixed(100, None), weight=0.1, name=name) for name in STATISTICS]
+    constraints = [constraint(name, space, Fixed(1000, None), weight=0.1, name=name) for name in STATISTICS]
     return Supervision(constraints=constraints)
 
 

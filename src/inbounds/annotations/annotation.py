@@ -25,8 +25,9 @@ class Annotation:
     Attributes:
         label: Class of each pixel, 0 for background and `UNLABELLED` (255) where unknown. Any integer type.
         facts: What is known of each image, by name: `present` (1, 0), `size`, `centroid`, ... Each is `(B, K, M)`
-            with a column for every class, background included. NaN means unknown. `cut` is 1 where part of the region
-            may lie outside the image, as after a shift: lower bounds are then open, and all bounds on averages.
+            with a column for every class, background included. NaN means unknown. `size_min` and `size_max` are the
+            ends of a range. `cut` is 1 where part of the region may lie outside the image, as after a shift: lower
+            bounds are then open, and all bounds on averages.
         scan_facts: The same of whole scans, `(S, K, M)`.
         scans: Which images are slices of the same scan. `None` when every image is a scan of its own.
         label_weight: How much the labels of each image count in the loss. `None` when all count alike, as 1.
@@ -95,6 +96,10 @@ class Annotation:
                     at = tuple(bad.nonzero()[0].tolist())
                     wanted = "0, 1 or NaN" if name == "present" else "finite, or NaN for unknown"
                     raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}: it must be {wanted}")
+                other = facts.get(f"{name.removesuffix('_min')}_max") if name.endswith("_min") else None
+                if other is not None and bool((fact > other).any()):
+                    at = tuple((fact > other).nonzero()[0].tolist())
+                    raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}, above its other end")
         if self.label_weight is not None:
             bad = ~(self.label_weight.isfinite() & (self.label_weight >= 0))
             if bool(bad.any()):

@@ -13,6 +13,8 @@ from torch import Tensor
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.fact_tensors import region_stays
 from inbounds.batches.samples import Batch
+from inbounds.regions import Motion, statistics
+from inbounds.regions.facts import range_of, turned
 
 
 @dataclass(frozen=True)
@@ -66,27 +68,23 @@ class Augment:
         scans = annotation.scans
         draws = annotation.batch if scans is None else scans.count
         chance = torch.rand(draws, 9, generator=generator, device=batch.image.device)
-        turn, shift, factor = self._motion(batch.image, chance)
-        gain, offset = self._light(chance)
-        per_draw = (turn, shift, factor, gain, offset)
-        per_image = per_draw if scans is None else tuple(scans.each(x) for x in per_draw)
-        turn_i, shift_i, factor_i, gain_i, offset_i = per_image
-        image = batch.image * gain_i[:, None, None, None] + offset_i[:, None, None, None]
-        grid = _grid(image, turn_i, shift_i, factor_i)
+        motion = self._motion(batch.image, chance)
+        each = motion if scans is None else motion.each(scans)
+        image = batch.image * each.gain[:, None, None, None] + each.offset[:, None, None, None]
+        grid = _grid(image, each)
         image = torch.nn.functional.grid_sample(image, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
         label = _sample(annotation.label, grid, outside=UNLABELLED)
-        facts = self._facts(dict(annotation.facts), batch.image.shape, turn_i, shift_i, factor_i, gain_i, offset_i)
+        facts = self._facts(dict(annotation.facts), each)
         scan_facts = {}
         if annotation.scan_facts:
             # A scan is cut where any of its slices is.
             cut = scans.total(facts["cut"])[..., 0] > 0 if scans is not None and "cut" in facts else None
-            known = dict(annotation.scan_facts)
-            scan_facts = self._facts(known, batch.image.shape, turn, shift, factor, gain, offset, cut)
+            scan_facts = self._facts(dict(annotation.scan_facts), motion, cut)
         changed = replace(annotation, label=label, facts=facts, scan_facts=scan_facts)
         return Batch(image, changed), None if truth is None else _sample(truth, grid, outside=0)
 
-    def _motion(self, image: Tensor, chance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """For each draw an orthogonal matrix `(n, 2, 2)`, a shift in pixels `(n, 2)` and a zoom factor `(n,)`."""
+    def _motion(self, image: Tensor, chance: Tensor) -> Motion:
+        """What is drawn: one of each for an image or scan."""
         height, width = image.shape[-2:]
         angle = (chance[:, 0] * 2 - 1) * math.radians(self.rotate)
         if self.quarter:
@@ -103,75 +101,40 @@ class Augment:
         side = torch.stack([chance.new_full((), height), chance.new_full((), width)])
         shift = (chance[:, 4:6] * 2 - 1) * self.translate * side
         factor = torch.exp((chance[:, 6] * 2 - 1) * math.log(self.zoom))
-        return turn, shift, factor
-
-    def _light(self, chance: Tensor) -> tuple[Tensor, Tensor]:
         gain = torch.exp((chance[:, 7] * 2 - 1) * math.log(self.contrast))
         offset = (chance[:, 8] * 2 - 1) * self.brightness
-        return gain, offset
+        return Motion((height, width), turn, shift, factor, gain, offset)
 
-    def _facts(
-        self,
-        facts: dict[str, Tensor],
-        shape: torch.Size,
-        turn: Tensor,
-        shift: Tensor,
-        factor: Tensor,
-        gain: Tensor,
-        offset: Tensor,
-        cut: Tensor | None = None,
-    ) -> dict[str, Tensor]:
-        height, width = shape[-2:]
-        if "size" in facts:
-            facts["size"] = facts["size"] * factor.square()[:, None, None]
-        if "centroid" in facts:
-            facts["centroid"] = move(facts["centroid"], (height, width), turn, shift, factor)
-        if "mean_intensity" in facts:
-            facts["mean_intensity"] = facts["mean_intensity"] * gain[:, None, None] + offset[:, None, None]
+    def _facts(self, facts: dict[str, Tensor], motion: Motion, cut: Tensor | None = None) -> dict[str, Tensor]:
+        for name, one in statistics.items():
+            if one.columns is not None:
+                facts |= one.columns.follow(facts, name, motion)
         if self.stays_on_grid or not facts:
             return facts
         any_fact = next(iter(facts.values()))
         if cut is None:
-            cut = ~_whole_frame_stays((height, width), turn, shift, factor)[:, None].expand(any_fact.shape[:2])
+            cut = ~_whole_frame_stays(motion)[:, None].expand(any_fact.shape[:2])
             if "centroid" in facts and "size" in facts:
-                cut = cut & ~region_stays(facts["centroid"], facts["size"], (height, width), self.reach)
+                cut = cut & ~region_stays(facts, motion.sides, self.reach)
             if "present" in facts:
                 cut = cut & (facts["present"][..., 0] != 0)
         if "cut" in facts:
             cut = cut | (facts["cut"][..., 0] == 1)
         cut = cut[..., None]
-        for name in ("centroid", "mean_intensity"):
-            if name in facts:
-                facts[name] = torch.where(cut, torch.nan, facts[name])
+        for name in [name for name, one in statistics.items() if one.columns is not None and one.presence is None]:
+            facts |= {one: torch.where(cut, torch.nan, facts[one]) for one in (name, *range_of(name)) if one in facts}
         return facts | {"cut": cut.to(any_fact.dtype)}
 
 
-def _apply(matrix: Float[Tensor, "n 2 2"], points: Float[Tensor, "n P 2"]) -> Float[Tensor, "n P 2"]:
-    """Written out, because a matrix product may be rounded to half precision, which moves pixels."""
-    return (matrix[:, None] * points[..., None, :]).sum(dim=-1)
-
-
-def _middle(like: Tensor, sides: tuple[int, int]) -> Float[Tensor, " 2"]:
-    return torch.stack([like.new_full((), (side - 1) / 2) for side in sides])
-
-
-def move(
-    points: Float[Tensor, "n P 2"], sides: tuple[int, int], turn: Tensor, shift: Tensor, factor: Tensor
-) -> Float[Tensor, "n P 2"]:
-    """Where points (row, column) end up: turned and enlarged about the middle of the image, then shifted."""
-    middle = _middle(points, sides)
-    return _apply(turn, points - middle) * factor[:, None, None] + middle + shift[:, None, :]
-
-
-def _grid(image: Tensor, turn: Tensor, shift: Tensor, factor: Tensor) -> Float[Tensor, "n H W 2"]:
+def _grid(image: Tensor, motion: Motion) -> Float[Tensor, "n H W 2"]:
     """For each pixel of the result where it comes from, in the coordinates of `grid_sample`."""
     height, width = image.shape[-2:]
     rows = torch.arange(height, device=image.device, dtype=image.dtype)
     columns = torch.arange(width, device=image.device, dtype=image.dtype)
     pixels = torch.stack(torch.meshgrid(rows, columns, indexing="ij"), dim=-1).reshape(1, -1, 2)
-    middle = _middle(image, (height, width))
-    centred = (pixels - middle - shift[:, None, :]) / factor[:, None, None]
-    source = _apply(turn.transpose(1, 2), centred) + middle
+    middle = motion.middle()
+    centred = (pixels - middle - motion.shift[:, None, :]) / motion.factor[:, None, None]
+    source = turned(motion.turn.transpose(1, 2), centred) + middle
     row, column = source.unbind(-1)
     grid = torch.stack([(2 * column + 1) / width - 1, (2 * row + 1) / height - 1], dim=-1)
     return grid.reshape(-1, height, width, 2)
@@ -184,11 +147,11 @@ def _sample(label: Tensor, grid: Tensor, *, outside: int) -> Tensor:
     return (taken[:, 0] + outside).round().to(label.dtype)
 
 
-def _whole_frame_stays(sides: tuple[int, int], turn: Tensor, shift: Tensor, factor: Tensor) -> Bool[Tensor, " n"]:
-    height, width = sides
+def _whole_frame_stays(motion: Motion) -> Bool[Tensor, " n"]:
+    height, width = motion.sides
     ends = [[r, c] for r in (0.0, height - 1.0) for c in (0.0, width - 1.0)]
-    corners = torch.stack([torch.stack([turn.new_full((), v) for v in corner]) for corner in ends])
-    moved = move(corners.expand(len(turn), -1, -1), sides, turn, shift, factor)
-    limit = 2 * _middle(turn, sides)
+    corners = torch.stack([torch.stack([motion.turn.new_full((), v) for v in corner]) for corner in ends])
+    moved = motion.points(corners.expand(len(motion.turn), -1, -1))
+    limit = 2 * motion.middle()
     slack = 1e-3
     return ((moved >= -slack) & (moved <= limit + slack)).all(dim=-1).all(dim=-1)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor
 
-from inbounds.store.facts import Fact, Facts
+from inbounds.regions import Geometry, statistics
+from inbounds.regions.facts import range_of
+from inbounds.store.facts import Fact, Facts, given_columns
 from inbounds.store.record import Record
 from inbounds.store.store import Store
 
-COMPONENTS = {"present": 1, "size": 1, "centroid": 2, "mean_intensity": 1}
 Table = dict[str, Tensor]
 
 
@@ -22,34 +23,52 @@ def to_tensors(store: Store, facts: Facts | None, classes: Sequence[int]) -> tup
 
     Sizes go through crop, pad and resize, positions too, and brightness becomes that of the stored image: of its first
     channel, the others being unknown. Chosen classes become columns 1, 2, ...; column 0 is the background, of which
-    nothing is known. NaN means unknown. A scan's size, if nobody gave it, is the sum over its slices once all of them
-    are known. Where slices were cropped and a region may reach beyond, `cut` says so.
+    nothing is known. NaN means unknown. Where anybody gave a range, its ends are facts too, such as `size_min` and
+    `size_max`. A scan's size, if nobody gave it, is the sum over its slices once all of them are known. Where slices
+    were cropped and a region may reach beyond, `cut` says so.
 
     Returns:
         Facts by name, `(N, K, M)` for slices and `(scans, K, M)` for scans.
     """
     column = {value: number for number, value in enumerate(classes, start=1)}
-    components, K = COMPONENTS | {"mean_intensity": store.channels}, len(column) + 1
-    rows = (store.slices, len(store.records))
-    slices, scans = ({name: torch.full((n, K, m), torch.nan) for name, m in components.items()} for n in rows)
     order = {record.name: number for number, record in enumerate(store.records)}
-    for fact in facts or ():
-        if fact.klass not in column:
-            continue
+    known = [
+        (fact, _on_grid(fact, store.records[order[fact.case]].geometry(fact.slice)))
+        for fact in facts or ()
+        if fact.klass in column
+    ]
+    width = {"present": 1}
+    for name, columns in given_columns().items():
+        ends = [end for end in range_of(name) if any(values.keys() & range_of(name) for _, values in known)]
+        width |= dict.fromkeys((name, *ends), store.channels if columns.channels else len(columns.names))
+    K, rows = len(column) + 1, (store.slices, len(store.records))
+    slices, scans = ({name: torch.full((n, K, m), torch.nan) for name, m in width.items()} for n in rows)
+    for fact, values in known:
         scan = order[fact.case]
-        record = store.records[scan]
-        table, row = (scans, scan) if fact.slice is None else (slices, record.first + fact.slice)
-        for name, value in _on_grid(fact, record).items():
+        table, row = (scans, scan) if fact.slice is None else (slices, store.records[scan].first + fact.slice)
+        for name, value in values.items():
             table[name][row, column[fact.klass], : len(value)] = torch.tensor(value)
-    for scan, record in enumerate(store.records):
-        total = slices["size"][record.first : record.first + record.slices].sum(dim=0)
-        scans["size"][scan] = torch.where(scans["size"][scan].isnan(), total, scans["size"][scan])
-        known = scans["size"][scan]
-        implied = torch.where(known.isnan(), torch.nan, (known > 0).float())
-        scans["present"][scan] = torch.where(scans["present"][scan].isnan(), implied, scans["present"][scan])
+    for name, one in statistics.items():
+        if one.columns is not None and one.presence is not None:
+            _add_up(store, name, slices, scans)
     if any(_may_be_cut(record) for record in store.records):
         _mark_cut(store, slices, scans)
     return slices, scans
+
+
+def _add_up(store: Store, name: str, slices: Table, scans: Table) -> None:
+    """What nobody said of a scan, from its slices: their sum, that of their ranges, and presence."""
+    sides = [side for side in (name, *range_of(name)) if side in scans]
+    for scan, record in enumerate(store.records):
+        here = slice(record.first, record.range.stop)
+        unknown = torch.stack([scans[side][scan] for side in sides]).isnan().all(dim=0)
+        for side in sides:
+            parts = slices[side][here]
+            total = torch.where(parts.isnan(), slices[name][here], parts).sum(dim=0)
+            scans[side][scan] = torch.where(unknown & ~parts.isnan().all(dim=0), total, scans[side][scan])
+        known = scans[name][scan]
+        implied = torch.where(known.isnan(), torch.nan, (known > 0).float())
+        scans["present"][scan] = torch.where(scans["present"][scan].isnan(), implied, scans["present"][scan])
 
 
 def _may_be_cut(record: Record) -> bool:
@@ -59,7 +78,7 @@ def _may_be_cut(record: Record) -> bool:
 
 def _mark_cut(store: Store, slices: Table, scans: Table) -> None:
     """Say where part of a region may lie outside the grid, which opens its lower bound."""
-    stays = region_stays(slices["centroid"], slices["size"], store.shape)
+    stays = region_stays(slices, store.shape)
     slices["cut"], scans["cut"] = (torch.zeros_like(table["present"]) for table in (slices, scans))
     for scan, record in enumerate(store.records):
         if _may_be_cut(record):
@@ -69,26 +88,27 @@ def _mark_cut(store: Store, slices: Table, scans: Table) -> None:
             scans["cut"][scan] = cut.any(dim=0)[:, None].float()
 
 
-def region_stays(
-    centroid: Float[Tensor, "n K 2"], size: Float[Tensor, "n K 1"], sides: tuple[int, int], reach: float = 2.0
-) -> Bool[Tensor, "n K"]:
+def region_stays(facts: Mapping[str, Tensor], sides: tuple[int, int], reach: float = 2.0) -> Bool[Tensor, "n K"]:
     """Whether a region that stretches `reach` radii of a disc of its size from its centre is inside; unknown is no."""
+    worst = (("size", "size_max"), ("centroid", "centroid_min"), ("centroid", "centroid_max"))
+    size, low, high = (
+        torch.where(facts[name].isnan(), facts[end], facts[name]) if end in facts else facts[name]
+        for name, end in worst
+    )
     radius = reach * (size / math.pi).sqrt()
     last = torch.stack([size.new_full((), side - 1) for side in sides])
-    return ((centroid >= radius) & (centroid <= last - radius)).all(dim=-1)
+    return ((low >= radius) & (high <= last - radius)).all(dim=-1)
 
 
-def _on_grid(fact: Fact, record: Record) -> dict[str, list[float]]:
-    values: dict[str, list[float]] = {}
-    present, size = fact.is_present(record.spacing), fact.size(record.spacing)
-    if present is not None:
-        values["present"] = [float(present)]
-        size = size if present else 0.0
-    if size is not None:
-        values["size"] = [size * record.fit.area]
-    if fact.centroid_row is not None and fact.centroid_col is not None:
-        values["centroid"] = list(record.fit.point(fact.centroid_row, fact.centroid_col))
-    if fact.mean_intensity is not None:
-        black, white = record.intensity
-        values["mean_intensity"] = [(fact.mean_intensity - black) / (white - black)]
+def _on_grid(fact: Fact, geometry: Geometry) -> dict[str, list[float]]:
+    """The fact's numbers by name, those of statistics that somebody gave; an absent region measures nothing."""
+    there = fact.is_present(geometry)
+    values = {} if there is None else {"present": [float(there)]}
+    for name, columns in given_columns().items():
+        sides = fact.values(columns, geometry)
+        if there is False and statistics[name].presence is not None:
+            sides = ([0.0], [math.nan], [math.nan])
+        for side, numbers in zip((name, *range_of(name)), sides, strict=True):
+            if not all(map(math.isnan, numbers)):
+                values[side] = list(columns.to_grid(numbers, geometry))
     return values

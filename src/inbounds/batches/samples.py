@@ -26,7 +26,7 @@ from inbounds.store.store import Store
 class Batch:
     """Some images and what is known of them: all that a supervision receives."""
 
-    image: Float[Tensor, "B channels H W"]
+    image: Float[Tensor, "B channels *space"]
     annotation: Annotation
 
 
@@ -61,8 +61,8 @@ class Samples:
 
     def __init__(
         self,
-        images: Shaped[Tensor, "stored channels H W"],
-        labels: UInt8[Tensor, "n H W"],
+        images: Shaped[Tensor, "stored channels *space"],
+        labels: UInt8[Tensor, "n *space"],
         facts: Mapping[str, Float[Tensor, "n K _"]],
         scan_facts: Mapping[str, Float[Tensor, "scans K _"]],
         records: Sequence[Record],
@@ -131,7 +131,7 @@ class Samples:
         return Batch(as_float(stored), Annotation(label, facts, scan_facts, scans, label_weight))
 
 
-def as_float(stored: Shaped[Tensor, "B channels H W"]) -> Float[Tensor, "B channels H W"]:
+def as_float(stored: Shaped[Tensor, "B channels *space"]) -> Float[Tensor, "B channels *space"]:
     """Slices as a network sees them: brightness from 0 to 1, whether stored with 8 bits or as float16."""
     return stored.float() / 255 if stored.dtype == torch.uint8 else stored.float()
 
@@ -233,7 +233,7 @@ def class_table(classes: int, chosen: Sequence[int]) -> UInt8[np.ndarray, " 256"
 
 def truth_of(
     store: Store, *, classes: Sequence[str] = (), split: str | None = "validation", device: torch.device | str = "cpu"
-) -> UInt8[Tensor, "n H W"]:
+) -> UInt8[Tensor, "n *space"]:
     """The full masks of a split, in the order of its `Samples`, 255 where unknown. For evaluation only."""
     chosen = [store.class_index(name) for name in classes] or list(range(1, len(store.classes)))
     remap = class_table(len(store.classes), chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,8 +53,9 @@ def annotate(
     if (strategy is None) == (points is None):
         raise BadInput("give either --strategy or --points")
     if points is not None:
-        clicks = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
-        answer(as_json, f"{store}: {clicks} clicks as annotation {name!r}", store=store, annotation=name, clicks=clicks)
+        clicks, ignored = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
+        text = f"{store}: {clicks} clicks as annotation {name!r}" + _aside(ignored)
+        answer(as_json, text, store=store, annotation=name, clicks=clicks, ignored=ignored)
         return
     assert strategy is not None
     settings: dict[str, Any] = {}
@@ -79,6 +81,11 @@ def annotate(
     answer(as_json, text, store=store, annotation=name, strategy=strategy, labelled_share_by_class=shares)
 
 
+def _aside(ignored: Sequence[str]) -> str:
+    """A note on columns that a table has beside those that are known."""
+    return f"; ignored columns: {', '.join(ignored)}" if ignored else ""
+
+
 def facts(
     store: StorePath,
     name: Annotated[str, typer.Option(help="What the facts are called; a template needs none.")] = "",
@@ -96,8 +103,9 @@ def facts(
     if not name and template is None:
         raise BadInput("say which facts, with --name")
     if import_file is not None:
-        rows = len(opened.import_facts(import_file, name).rows)
-        answer(as_json, f"{store}: {rows} facts as {name!r}", store=store, facts=name, rows=rows)
+        read = opened.import_facts(import_file, name)
+        text = f"{store}: {len(read.rows)} facts as {name!r}" + _aside(read.ignored)
+        answer(as_json, text, store=store, facts=name, rows=len(read.rows), ignored=read.ignored)
         return
     target = export_file or template
     assert target is not None

@@ -15,7 +15,7 @@ from typing import Any
 from torch import nn
 
 from inbounds.batches.augment import Augment
-from inbounds.batches.fact_tensors import COMPONENTS, to_tensors
+from inbounds.batches.fact_tensors import to_tensors
 from inbounds.config.settings import PARTS, Network, Settings
 from inbounds.constraints import Bounds, Common, Constraint, Tags
 from inbounds.constraints.bounds import kinds
@@ -26,6 +26,7 @@ from inbounds.networks import build, heads, networks
 from inbounds.networks.build import built
 from inbounds.regions import Statistic, statistics
 from inbounds.regularisers import Regulariser, regularisers
+from inbounds.store.facts import given_columns
 from inbounds.store.store import Store
 from inbounds.supervision import Supervision, recipes
 
@@ -136,8 +137,8 @@ def check(settings: Settings) -> None:
             kind, given = _part("bounds", constraint.bounds)
             _part("penalty", constraint.penalty)
             fact = given.get("fact") or statistic.fact
-            if kind is kinds["individual"] and fact not in COMPONENTS:
-                known = ", ".join(COMPONENTS)
+            if kind is kinds["individual"] and fact not in given_columns():
+                known = ", ".join(given_columns())
                 raise BadInput(f"individual bounds on {fact!r}, of which no fact exists; there are: {known}")
     for name, regulariser in settings.regularisers.items():
         with _naming(f"regularisers.{name}"):

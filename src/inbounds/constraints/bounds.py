@@ -17,6 +17,7 @@ from torch import Tensor
 
 from inbounds.constraints.interval import Interval, Numbers
 from inbounds.regions import Statistic, size
+from inbounds.regions.facts import range_of
 from inbounds.regions.statistic import Number
 
 
@@ -222,8 +223,9 @@ class Common(_Range):
 class Individual:
     """A margin around what is known of each image, Eq. "indiv_bounds": `0.9 tau` to `1.1 tau`.
 
-    `(0, 0)` where the region is known to be absent (open, if an absent region has no value), and open where the fact is
-    unknown. Over whole volumes tags are not used: the fact alone decides.
+    Where a range is known, the facts `size_min` and `size_max` beside `size`, it is the interval, without a margin; an
+    end that is NaN is open. `(0, 0)` where the region is known to be absent (open, if an absent region has no value),
+    and open where nothing is known. Over whole volumes tags are not used: the fact alone decides.
 
     Args:
         relative: The margin as a share of the fact (of its absolute value).
@@ -254,13 +256,22 @@ class Individual:
 
     def interval(self, knowledge: Knowledge) -> Interval:
         """The interval for each image, class and component."""
-        value = knowledge.get(self.fact or knowledge.fact).expand_as(knowledge.like)
+        name, like = self.fact or knowledge.fact, knowledge.like
+        ends = [end for end in range_of(name) if end in knowledge.facts]
+        nothing = torch.full_like(like, torch.nan) if ends else None
+        value = knowledge.get(name).expand_as(like) if nothing is None or name in knowledge.facts else nothing
         margin = (
             self.relative * value.abs() if self.relative is not None else torch.full_like(value, self.absolute or 0)
         )
         unknown = value.isnan()
         lower = torch.where(unknown, -torch.inf, value - margin)
         upper = torch.where(unknown, torch.inf, value + margin)
+        if nothing is not None:
+            low, high = (knowledge.get(end).expand_as(like) if end in ends else nothing for end in range_of(name))
+            given = ~(low.isnan() & high.isnan())
+            lower = torch.where(given, low.nan_to_num(-torch.inf), lower)
+            upper = torch.where(given, high.nan_to_num(torch.inf), upper)
+            value = torch.where(given, upper, value)
         if self.tight == "upper":
             if knowledge.presence is None:
                 lower = torch.full_like(lower, -torch.inf)

@@ -17,6 +17,7 @@ from inbounds.constraints.bounds import Bounds, Knowledge, Tags
 from inbounds.constraints.interval import Interval
 from inbounds.constraints.penalties import Penalty, quadratic
 from inbounds.regions import Scans, Statistic
+from inbounds.regions.facts import range_of
 from inbounds.regions.scans import total
 from inbounds.regions.statistic import check_probs, most_probable
 
@@ -197,8 +198,10 @@ class Constraint:
         if self.scope == "volume":
             facts = dict(annotation.scan_facts)
             own = getattr(self.bounds, "fact", None) or self.statistic.fact
-            if own not in facts and own in annotation.facts and self.statistic.presence is not None:
-                facts[own] = total(annotation.facts[own], annotation.scans)
+            names = (own, *range_of(own))
+            if self.statistic.presence is not None and not any(name in facts for name in names):
+                known = annotation.facts
+                facts |= {name: total(known[name], annotation.scans) for name in names if name in known}
         for name, fact in facts.items():
             if fact.shape[1] != K:
                 raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but the prediction has {K} classes")

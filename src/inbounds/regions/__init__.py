@@ -1,20 +1,29 @@
 """What can be measured of a soft region: pure, differentiable functions, in 2-D and 3-D alike."""
 
+from inbounds.regions.compactness import compactness
+from inbounds.regions.facts import FactColumns, Geometry, Motion
 from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
 from inbounds.regions.scans import Scans
 from inbounds.regions.shape import centroid, moment, spread
 from inbounds.regions.size import size
 from inbounds.regions.statistic import Statistic, statistic
 
-statistics: dict[str, Statistic[...]] = {
-    known.fact: known for known in (size, centroid, spread, moment, mean_intensity, variance_intensity)
-}
-"""By name, for settings. Add your own."""
+_KNOWN: tuple[Statistic[...], ...] = (
+    *(size, centroid, spread, moment),
+    *(mean_intensity, variance_intensity, compactness),
+)
+statistics: dict[str, Statistic[...]] = {known.fact: known for known in _KNOWN}
+"""Those that settings may name and tables may give: one that is put here is known to both. `fraction` is not among
+them, as it needs a potential."""
 
 __all__ = [
+    "FactColumns",
+    "Geometry",
+    "Motion",
     "Scans",
     "Statistic",
     "centroid",
+    "compactness",
     "fraction",
     "mean_intensity",
     "moment",

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from inbounds.regions.facts import FactColumns
 from inbounds.regions.scans import Scans, each, total
 from inbounds.regions.size import size
 from inbounds.regions.statistic import statistic, wide
@@ -106,7 +107,15 @@ def _intensity_scale(probs: Tensor, image: Tensor, *, scans: Scans | None = None
     return _scale(fit_to(probs, image), scans)
 
 
-@statistic(scale=_intensity_scale)
+_COLUMNS = FactColumns(
+    ("mean_intensity",),
+    to_grid=lambda values, at: [(value - at.intensity[0]) / (at.intensity[1] - at.intensity[0]) for value in values],
+    moved=lambda fact, motion: fact * motion.gain[:, None, None] + motion.offset[:, None, None],
+    channels=True,
+)
+
+
+@statistic(scale=_intensity_scale, columns=_COLUMNS)
 def mean_intensity(
     probs: Float[Tensor, "B K *space"], image: Float[Tensor, "B M *space"], *, scans: Scans | None = None
 ) -> Float[Tensor, "N K M"]:

@@ -6,18 +6,20 @@ Coordinates are pixel indices in axis order: row, column; slice first in 3-D.
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from inbounds.regions.facts import FactColumns, Geometry
 from inbounds.regions.fractions import share
 from inbounds.regions.scans import Scans, each, total
 from inbounds.regions.size import size
 from inbounds.regions.statistic import statistic, wide
 
 
-def _diagonal(probs: Tensor) -> float:
+def _diagonal(probs: Tensor, *_: Any, **__: Any) -> float:
     """The squared length of the image's diagonal, in pixels."""
     return float(sum(side**2 for side in probs.shape[2:]))
 
@@ -34,11 +36,22 @@ def _marginal(probs: Tensor, axis: int) -> Float[Tensor, "B K n"]:
     return probs.sum(dim=others, dtype=wide(probs.dtype))
 
 
-def _centroid_scale(probs: Tensor, *, scans: Scans | None = None) -> float:  # noqa: ARG001
-    return _diagonal(probs)
+def _outside(axis: int, value: float, geometry: Geometry) -> str:
+    side = geometry.shape[axis]
+    inside = -0.5 <= value <= side - 0.5
+    return "" if inside else f"it lies outside the slice, which has {side} of them (0 to {side - 1})"
 
 
-@statistic(scale=_centroid_scale)
+_COLUMNS = FactColumns(
+    ("centroid_row", "centroid_col"),
+    to_grid=lambda values, at: at.point(*values),
+    moved=lambda fact, motion: motion.points(fact),
+    moved_range=lambda low, high, motion: motion.boxes(low, high),
+    refused=_outside,
+)
+
+
+@statistic(scale=_diagonal, columns=_COLUMNS)
 def centroid(probs: Float[Tensor, "B K *space"], *, scans: Scans | None = None) -> Float[Tensor, "N K M"]:
     """The centre of mass of each soft region: `fraction` with the pixel coordinates as potential.
 
@@ -88,7 +101,7 @@ def spread(probs: Float[Tensor, "B K *space"], *, scans: Scans | None = None) ->
     return share(total(second, scans), size(probs, scans=scans), whole)
 
 
-def _moment_scale(probs: Tensor, order: int | tuple[int, ...], *, scans: Scans | None = None) -> float:  # noqa: ARG001
+def _moment_scale(*_: Any, **__: Any) -> float:
     return 1.0
 
 

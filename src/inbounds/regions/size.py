@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor
 
+from inbounds.regions.facts import FactColumns, Geometry
 from inbounds.regions.scans import Scans, total
 from inbounds.regions.statistic import Number, statistic, wide
 
@@ -37,7 +38,26 @@ def _presence(
     return pixel, total(whole, scans)
 
 
-@statistic(scale=_scale, presence=_presence)
+def _refused(_: int, value: float, geometry: Geometry) -> str:
+    pixels = math.prod(geometry.shape) * (geometry.slices or 1)
+    if value > pixels * (1 + 1e-5):  # what a table rounds may end up that much above
+        return f"a size of {value:g} pixels is more than there are ({pixels}); check the unit"
+    return "" if value >= 0 else "a size is 0 or more"
+
+
+_COLUMNS = FactColumns(
+    ("size_px",),
+    {
+        "size_mm2": lambda value, at: value / math.prod(at.spacing[1:]) if at.slices is None else math.nan,
+        "volume_ml": lambda value, at: value * 1000 / math.prod(at.spacing),
+    },
+    to_grid=lambda values, at: [value * math.prod(at.scale) for value in values],
+    moved=lambda fact, motion: fact * motion.factor.square()[:, None, None],
+    refused=_refused,
+)
+
+
+@statistic(scale=_scale, presence=_presence, columns=_COLUMNS)
 def size(
     probs: Float[Tensor, "B K *space"], spacing: Sequence[float] | None = None, *, scans: Scans | None = None
 ) -> Float[Tensor, "N K 1"]:

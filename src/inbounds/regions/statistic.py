@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from inbounds.regions.facts import FactColumns
 from inbounds.regions.scans import Scans
 
 P = ParamSpec("P")
@@ -54,6 +55,8 @@ class Statistic(Generic[P]):
             has no value and its bounds are open.
         fact: The name under which an annotation gives this quantity.
         needs_image: Whether the function has a parameter `image`.
+        columns: How people write it down, and what becomes of that when images are fitted or augmented. `None` where
+            tables have no column for it.
     """
 
     function: Callable[Concatenate[Tensor, P], Tensor]
@@ -61,6 +64,7 @@ class Statistic(Generic[P]):
     presence: Callable[Concatenate[Tensor, P], tuple[Number, Number]] | None
     fact: str
     needs_image: bool
+    columns: FactColumns | None = None
 
     def __call__(self, probs: Tensor, *args: P.args, **kwargs: P.kwargs) -> Float[Tensor, "N K M"]:
         """Measure every class of every image."""
@@ -107,12 +111,14 @@ def statistic(
     scale: Callable[Concatenate[Tensor, P], Number] = _one,
     presence: Callable[Concatenate[Tensor, P], tuple[Number, Number]] | None = None,
     fact: str | None = None,
+    columns: FactColumns | None = None,
 ) -> Callable[[Callable[Concatenate[Tensor, P], Tensor]], Statistic[P]]:
     """Turn a function of probabilities into a `Statistic` that a constraint can use.
 
     The function takes `probs` first, `image` if it needs the image, and a keyword `scans`, which it hands on to
-    the statistics it is built from. `scale`, `presence` and `fact` are described at `Statistic`; by default the
-    scale is 1 and the fact has the function's name.
+    the statistics it is built from. `scale`, `presence`, `fact` and `columns` are described at `Statistic`; by
+    default the scale is 1 and the fact has the function's name. Put into `inbounds.regions.statistics`, it is known to
+    settings, and to tables of facts if it has columns.
 
     Example:
         >>> @statistic(fact="height")
@@ -124,7 +130,7 @@ def statistic(
         parameters = inspect.signature(function).parameters
         if "scans" not in parameters:
             raise ValueError(f"{function.__name__} must take a keyword argument `scans`")
-        made = Statistic(function, scale, presence, fact or function.__name__, "image" in parameters)
+        made = Statistic(function, scale, presence, fact or function.__name__, "image" in parameters, columns)
         for name in ("__doc__", "__name__", "__qualname__", "__module__"):
             object.__setattr__(made, name, getattr(function, name))
         object.__setattr__(made, "__wrapped__", function)

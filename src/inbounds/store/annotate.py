@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from inbounds.store.record import Record
 from inbounds.store.seeds import background as background_seeds
 from inbounds.store.seeds import box_areas, strategies
 from inbounds.store.store import Store, write_annotation
+from inbounds.store.table_reader import read_table
 
 Track = Callable[[Sequence[Record]], Iterable[Record]]
 
@@ -121,21 +122,13 @@ def _boxed(
         rows, columns = np.nonzero(truth[fact.slice] == fact.klass)
         size = middle * box_areas(truth[fact.slice], [fact.klass], margin=margin)[fact.klass] / record.fit.area
         row, column = record.fit.point_back((rows.min() + rows.max()) / 2, (columns.min() + columns.max()) / 2)
-        yield Fact(
-            fact.case,
-            fact.slice,
-            fact.klass,
-            present=True,
-            size_px=size,
-            size_mm2=size * record.spacing[1] * record.spacing[2],
-            centroid_row=row,
-            centroid_col=column,
-        )
+        known = {"size_px": size, "size_mm2": size * record.spacing[1] * record.spacing[2]}
+        yield replace(fact, known=known | {"centroid_row": row, "centroid_col": column})
 
 
 def import_points(
     store: Store, file: Path, name: str, *, radius: float = 0.0, absent_elsewhere: bool = False, track: Track = iter
-) -> int:
+) -> tuple[int, tuple[str, ...]]:
     """Labels from clicks: a table with the columns case, slice, row, column, class, in original pixels.
 
     A click labels its pixel, or a disc that reaches `radius` grid pixels beyond it. Whole numbers are the middles of
@@ -143,9 +136,9 @@ def import_points(
     slice of that scan where it was not clicked.
 
     Returns:
-        How many clicks there were.
+        How many clicks there were, and the names of the table's other columns, which were ignored.
     """
-    clicks = _clicks(store, file)
+    clicks, ignored = _clicks(store, file)
     clicked = {(case, klass) for case, _, _, _, klass in clicks}
     facts: list[Fact] = []  # grow while the label maps are made
 
@@ -167,7 +160,7 @@ def import_points(
 
     about = {"strategy": "points", "classes": list(store.classes), "simulated": False, "settings": {"radius": radius}}
     write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes))
-    return len(clicks)
+    return len(clicks), ignored
 
 
 def _stamp(label: np.ndarray, centre: tuple[float, float], radius: float, klass: int) -> None:
@@ -175,41 +168,28 @@ def _stamp(label: np.ndarray, centre: tuple[float, float], radius: float, klass:
     label[(rows - round(centre[0])) ** 2 + (columns - round(centre[1])) ** 2 < (radius + 0.5) ** 2] = klass
 
 
-def _clicks(store: Store, file: Path) -> list[tuple[str, int, float, float, int]]:
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream)
-            lines = [(reader.line_num, line) for line in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{file}: cannot be read ({error}); give a CSV file in UTF-8") from None
-    wanted = ("case", "slice", "row", "column", "class")
-    if missing := [name for name in wanted if not lines or name not in lines[0][1]]:
-        raise BadInput(f"{file}: no column {missing[0]!r} or no line; the first line must be: {','.join(wanted)}")
+def _clicks(store: Store, file: Path) -> tuple[list[tuple[str, int, float, float, int]], tuple[str, ...]]:
+    columns = ("case", "slice", "row", "column", "class")
+    lines, ignored = read_table(file, columns, columns)
+    if not lines:
+        raise BadInput(f"{file}: there is no click; write a line for each below {','.join(columns)}")
     clicks = []
-    for number, line in lines:
-        where = f"{file}, line {number}"
-        case = store.cases.get(line["case"] or "")
-        if case is None:
-            raise BadInput(f"{where}: no case {line['case']!r} in {store.path}")
-        try:
-            index, row, column = int(line["slice"]), float(line["row"]), float(line["column"])
-        except (TypeError, ValueError):
-            raise BadInput(f"{where}: slice, row and column must be numbers, not {list(line.values())}") from None
-        rows, columns = case.fit.original
-        if not (0 <= index < case.slices and -0.5 <= row < rows - 0.5 and -0.5 <= column < columns - 0.5):
+    for line in lines:
+        case, index, klass = line.place(store.cases, store.classes)
+        row, column = line.number("row"), line.number("column")
+        if index is None or row is None or column is None:
+            raise BadInput(f"{line.where}: a click needs a slice, a row and a column; fill them in")
+        rows, columns_ = case.fit.original
+        if not (-0.5 <= row < rows - 0.5 and -0.5 <= column < columns_ - 0.5):
             raise BadInput(
-                f"{where}: slice {index}, row {row:g}, column {column:g} lies outside {case.name}, which has "
-                f"{case.slices} slices of {rows} rows and {columns} columns"
+                f"{line.where}: row {row:g}, column {column:g} lies outside {case.name}, whose slices have {rows} rows "
+                f"and {columns_} columns"
             )
         inner = case.fit.point(row, column)
         if not all(-0.5 <= at < side - 0.5 for at, side in zip(inner, store.shape, strict=True)):
             raise BadInput(
-                f"{where}: row {row:g}, column {column:g} lies in the part of {case.name} that the store has cut off; "
-                "prepare it with a larger --side, or with --fit resize"
+                f"{line.where}: row {row:g}, column {column:g} lies in the part of {case.name} that the store has cut "
+                "off; prepare it with a larger --side, or with --fit resize"
             )
-        try:
-            klass = store.class_index(line["class"] or "")
-        except BadInput as error:
-            raise BadInput(f"{where}: {error}") from None
         clicks.append((case.name, index, row, column, klass))
-    return clicks
+    return clicks, ignored

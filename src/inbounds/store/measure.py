@@ -46,37 +46,20 @@ def measure(
         for number, (mask, image) in enumerate(zip(truth == klass, images, strict=True)):
             pixels = float(mask.sum()) / record.fit.area
             if not pixels:
-                rows.append(Fact(record.name, number, klass, present=False, size_px=0, size_mm2=0))
+                rows.append(Fact(record.name, number, klass, False, {"size_px": 0, "size_mm2": 0}))
                 continue
             centre = np.argwhere(mask).mean(axis=0) + rng.normal(0, noise.position, size=2)
             row, col = np.clip(record.fit.point_back(*centre), -0.5, edge).tolist()
             mean = float(image[mask].mean())
             size = min(pixels * noise.factor(rng), most)
-            rows.append(
-                Fact(
-                    record.name,
-                    number,
-                    klass,
-                    present=True,
-                    size_px=size,
-                    size_mm2=size * height * width,
-                    centroid_row=row,
-                    centroid_col=col,
-                    mean_intensity=black + mean * (white - black),
-                )
-            )
+            known = {"size_px": size, "size_mm2": size * height * width, "centroid_row": row, "centroid_col": col}
+            known["mean_intensity"] = black + mean * (white - black)
+            rows.append(Fact(record.name, number, klass, True, known))
             voxels += pixels
             bright += pixels * mean
         size = min(voxels * noise.factor(rng), most * record.slices)
-        rows.append(
-            Fact(
-                record.name,
-                None,
-                klass,
-                present=voxels > 0,
-                size_px=size,
-                volume_ml=size * depth * height * width / 1000,
-                mean_intensity=black + bright / voxels * (white - black) if voxels else None,
-            )
-        )
+        known = {"size_px": size, "volume_ml": size * depth * height * width / 1000}
+        if voxels:
+            known["mean_intensity"] = black + bright / voxels * (white - black)
+        rows.append(Fact(record.name, None, klass, voxels > 0, known))
     return rows

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inbounds.regions import Geometry
 from inbounds.store.grid import GridWindow
 
 
@@ -45,6 +46,11 @@ class Record:
     def range(self) -> range:
         """The indices of its slices in the store's arrays."""
         return range(self.first, self.first + self.slices)
+
+    def geometry(self, number: int | None) -> Geometry:
+        """How one of its slices lies on the grid, or with `None` all of it."""
+        slices = self.slices if number is None else None
+        return Geometry(self.fit.original, slices, self.spacing, self.fit.scale, self.fit.point, self.intensity)
 
 
 def read_record(entry: Mapping[str, Any]) -> Record:

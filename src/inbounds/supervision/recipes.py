@@ -13,7 +13,7 @@ from inbounds.constraints.bounds import Bounds
 from inbounds.constraints.interval import Numbers
 from inbounds.losses import Ascent, Exact, Projection, Proposals
 from inbounds.regions import centroid as centroid_of
-from inbounds.regions import size
+from inbounds.regions import compactness, size
 from inbounds.supervision.supervision import Supervision
 
 ASCENT, EXACT = Ascent(), Exact()
@@ -83,6 +83,12 @@ def centroid(
     )
 
 
+def compact(*, upper: Numbers = 20, weight: float = 0.01, classes: Sequence[int] | None = None) -> Supervision:
+    """As `tags`, and no region with more border for its size than allowed: a disc has 14, a square 16."""
+    shape = Constraint(compactness, Common(None, upper), weight=weight, classes=classes)
+    return Supervision(constraints=[*tags(classes=classes).constraints, shape])
+
+
 def _proposed(
     bounds: Bounds,
     project: Projection,
@@ -130,6 +136,6 @@ def proposals_volume(
 
 
 _Recipes = tuple[Callable[..., Supervision], ...]
-_DIRECT: _Recipes = (full, partial, tags, common, individual, individual_upper, volume, centroid)
+_DIRECT: _Recipes = (full, partial, tags, common, individual, individual_upper, volume, centroid, compact)
 _PROPOSED: _Recipes = (proposals_tags, proposals_common, proposals_individual, proposals_volume)
 recipes = {recipe.__name__: recipe for recipe in (*_DIRECT, *_PROPOSED)}

@@ -1,0 +1,108 @@
+"""Tables that people make in spreadsheets: clicks and facts are read alike."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from io import StringIO
+from pathlib import Path
+
+from inbounds.errors import BadInput, nearest
+from inbounds.regions.facts import range_of
+from inbounds.store.record import Record
+
+_NUMBER = r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?"
+_RANGE = re.compile(rf"({_NUMBER})\s*[-\u2013]\s*({_NUMBER})")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: its cells by column, empty where there is none, and file and line to name in a refusal."""
+
+    where: str
+    cells: Mapping[str, str]
+    comma: bool
+
+    def number(self, column: str, part: str | None = None) -> float | None:
+        """What a cell, or part of it, says; nothing if it is empty."""
+        text = self.cells[column] if part is None else part
+        try:
+            value = float((text.replace(",", ".") if self.comma else text) or "0")
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise BadInput(f"{self.where}: {column} is {text!r}, which is no number; leave the cell empty if unknown")
+        return value if text else None
+
+    def numbers(self, column: str) -> dict[str, float]:
+        """What a column says, and its ends: those of a range such as `800-1200`, or in columns of their own."""
+        low, high = range_of(column)
+        ends = _RANGE.fullmatch(self.cells[column])
+        if ends is None:
+            numbers = {name: self.number(name) for name in (low, column, high)}
+        elif self.cells[low] or self.cells[high]:
+            raise BadInput(f"{self.where}: there are ends in {column}, and in {low} or {high}; keep one of them")
+        else:
+            numbers = {low: self.number(column, ends[1]), high: self.number(column, ends[2])}
+        known = {name: number for name, number in numbers.items() if number is not None}
+        if list(known.values()) != sorted(known.values()):
+            shown = " to ".join(f"{number:g}" for number in known.values())
+            raise BadInput(f"{self.where}: {column} goes from {shown}; put the smaller number first")
+        return known
+
+    def place(self, cases: Mapping[str, Record], classes: Sequence[str]) -> tuple[Record, int | None, int]:
+        """What the line speaks of: a scan, its slice by index in the original file if it is given, and a class."""
+        name, klass, index = self.cells["case"], self.cells["class"], self.number("slice")
+        if name not in cases:
+            raise BadInput(f"{self.where}: no case {name!r}; {nearest(name, cases)}")
+        slices = cases[name].slices
+        if klass not in classes and not (klass.isdecimal() and int(klass) < len(classes)):
+            raise BadInput(f"{self.where}: no class {klass!r}; {nearest(klass, classes)}")
+        if index is not None and not (index.is_integer() and 0 <= index < slices):
+            raise BadInput(
+                f"{self.where}: slice {self.cells['slice']} of {name}, which has slices 0 to {slices - 1}; count from 0"
+            )
+        number = classes.index(klass) if klass in classes else int(klass)
+        return cases[name], None if index is None else int(index), number
+
+
+def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[Row], tuple[str, ...]]:
+    """The lines of a table that are not blank, and the names of the columns that nothing is known of.
+
+    Commas, semicolons or tabs separate the cells; with semicolons numbers may have a decimal comma, as spreadsheets
+    write in much of Europe. Columns come in any order, their names in any case. Others are ignored, but one whose name
+    is nearly a known one is refused: it is more likely misspelt than meant for somebody else.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: not a text file in UTF-8; save the sheet as 'CSV UTF-8'") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror}); check the name") from None
+    separator = max(",;\t", key=text.split("\n", 1)[0].count)
+    lines = csv.reader(StringIO(text), delimiter=separator)
+    try:
+        header = [cell.strip().lower() for cell in next(lines, [])]
+        ignored = tuple(name for name in header if name and name not in columns)
+        for name in ignored:
+            if get_close_matches(name, columns, n=1, cutoff=0.7):
+                raise BadInput(f"{path}: unknown column {name!r}; {nearest(name, columns)}")
+        missing = [name for name in needed if name not in header]
+        if missing or any(header.count(name) > 1 for name in columns):
+            what = f"there is no column {missing[0]!r}" if missing else "a column appears twice"
+            raise BadInput(f"{path}: {what}; the first line must name the columns: {', '.join(columns)}")
+        rows = []
+        for line in lines:
+            where, cells = f"{path}, line {lines.line_num}", [cell.strip() for cell in line]
+            if any(cells[len(header) :]):
+                raise BadInput(f"{where}: {len(cells)} cells for {len(header)} columns")
+            if any(cells):
+                named = dict.fromkeys(columns, "") | dict(zip(header, cells, strict=False))
+                rows.append(Row(where, named, separator == ";"))
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {lines.line_num}: {error}; save the sheet as CSV again") from None
+    return rows, ignored
