@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # One process a core, one thread each: threads that wait for each other are slower than no threads.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
-CORE := $(addprefix tests/,regions annotations constraints losses supervision test_contract.py)
+CORE := $(addprefix tests/,regions annotations constraints regularisers losses supervision test_contract.py)
 LABORATORY := tests/reproduction tests/benchmarks
 PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))
 
