@@ -127,9 +127,14 @@ def check_room(path: Path, promised: int, there: int, expansion: int = 1) -> Non
         )
 
 
+def by(sizes: Sequence[int]) -> str:
+    """Sizes as text: `256 x 256 x 10`."""
+    return " x ".join(map(str, sizes))
+
+
 def check_shape(path: Path, sizes: Sequence[int]) -> tuple[int, int, int]:
     """From sizes in file order (columns, rows, slices and further axes of size 1) to slices, rows, columns."""
-    listed = " x ".join(str(size) for size in sizes)
+    listed = by(sizes)
     if len(sizes) < 2:
         raise BadInput(f"{path}: a file of {len(sizes)} dimensions ({listed}) is not an image; give one of 2 or 3")
     if min(sizes) < 1:

@@ -69,6 +69,14 @@ def toolkit(path: Path) -> Any:
     return itk
 
 
+def reader_of(path: Path, form: str) -> Any:
+    """What reads a file, as one of this format whatever its name says."""
+    reader = toolkit(path).ImageFileReader()
+    reader.SetImageIO(form)
+    reader.SetFileName(str(path))
+    return reader
+
+
 def check_geometry(path: Path, geometry: ItkGeometry) -> None:
     """Refuse a position or orientation that is no place in space."""
     if not all(map(math.isfinite, (*geometry.origin, *geometry.direction))):

@@ -18,20 +18,9 @@ from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, check_room, ch
 from inbounds.scans.itk import ItkGeometry, check_geometry, data_file
 
 SUFFIXES = (".mhd", ".mha")
-_TYPES = {
-    "MET_CHAR": "i1",
-    "MET_UCHAR": "u1",
-    "MET_SHORT": "i2",
-    "MET_USHORT": "u2",
-    "MET_INT": "i4",
-    "MET_UINT": "u4",
-    "MET_LONG": "i4",
-    "MET_ULONG": "u4",
-    "MET_LONG_LONG": "i8",
-    "MET_ULONG_LONG": "u8",
-    "MET_FLOAT": "f4",
-    "MET_DOUBLE": "f8",
-}
+_BYTES = {"CHAR": 1, "SHORT": 2, "INT": 4, "LONG": 4, "LONG_LONG": 8}
+_WHOLE = {f"MET_{u.upper()}{name}": f"{u or 'i'}{size}" for name, size in _BYTES.items() for u in ("", "u")}
+_TYPES = {**_WHOLE, "MET_FLOAT": "f4", "MET_DOUBLE": "f8"}
 
 
 def header(path: Path) -> Scan:

@@ -9,7 +9,7 @@ from typing import Any
 
 from inbounds.errors import BadInput
 from inbounds.scans.format import BZIP2, DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
-from inbounds.scans.itk import ItkGeometry, check_geometry, data_file, toolkit
+from inbounds.scans.itk import ItkGeometry, check_geometry, data_file, reader_of, toolkit
 
 SUFFIXES = (".nrrd", ".nhdr")
 _EXPANSION = {"raw": 1, "bz2": BZIP2, "bzip2": BZIP2}
@@ -18,7 +18,7 @@ _EXPANSION = {"raw": 1, "bz2": BZIP2, "bzip2": BZIP2}
 def header(path: Path) -> Scan:
     """Read the header, and look at the size of the data."""
     data, expansion = _data(path)
-    reader = _reader(path)
+    reader = reader_of(path, "NrrdImageIO")
     with blaming(path, "the NRRD header is damaged", RuntimeError, remedy="export the scan again"):
         reader.ReadImageInformation()
     if reader.GetNumberOfComponents() != 1:
@@ -41,13 +41,6 @@ def width(path: Path, reader: Any) -> int:
     return int(words[0]) // 8
 
 
-def _reader(path: Path) -> Any:
-    reader = toolkit(path).ImageFileReader()
-    reader.SetImageIO("NrrdImageIO")
-    reader.SetFileName(str(path))
-    return reader
-
-
 def _data(path: Path) -> tuple[Path, int]:
     """The file that holds the voxels, and how far its encoding may expand."""
     start = opening(path, 1 << 16)
@@ -66,6 +59,6 @@ def _data(path: Path) -> tuple[Path, int]:
 
 def _load(path: Path, shape: tuple[int, int, int], _labels: bool) -> Voxels:
     with blaming(path, "the data are cut short or damaged", RuntimeError):
-        image = _reader(path).Execute()
+        image = reader_of(path, "NrrdImageIO").Execute()
     array: Voxels = toolkit(path).GetArrayFromImage(image).reshape(shape)
     return array
