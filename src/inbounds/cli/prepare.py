@@ -64,14 +64,15 @@ Test = Annotated[
 ]
 
 
-def _add(name: str, usual: str, about: str) -> None:
+def _add(name: str, fitting: str, about: str) -> None:
     """Add the command for an archive whose slices may be fitted in several ways."""
+    usual = Fitting(fitting)
 
     @app.command(name, help=about)
     def archive(
         source: Archive,
         store: NewStore,
-        fit: Fit = Fitting(usual),
+        fit: Fit = usual,
         side: Side = 256,
         pixel: Pixel = None,
         dtype: Stored = Depth.uint8,

@@ -1,6 +1,6 @@
 """Settings, and the one way from them to a network, a supervision and an augmentation."""
 
-from inbounds.config.build import augment_of, known_recipe, network_of, supervision_of, trust
+from inbounds.config.build import known_recipe, network_of, supervision_of, trust
 from inbounds.config.read import read_settings
 from inbounds.config.settings import Hybrid, Model, Network, Settings
 
@@ -9,7 +9,6 @@ __all__ = [
     "Model",
     "Network",
     "Settings",
-    "augment_of",
     "known_recipe",
     "network_of",
     "read_settings",

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from inbounds.batches.augment import Augment
 from inbounds.batches.samples import by_scan, by_slice
-from inbounds.config import augment_of
 from inbounds.errors import BadInput
 from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
@@ -200,7 +200,7 @@ class Trainer:
             self.fabric.setup_module(self.network),
             self.supervision,
             self.samples,
-            augment_of(self.run.settings),
+            Augment(**self.run.settings.augment.model_dump()),
             self.optimiser,
             self.fabric.backward,
             self.stream,
