@@ -188,7 +188,7 @@ def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
     Raises:
         BadInput: There is no such network, or it does not take these settings.
     """
-    name, made = settings.name, None
+    name = settings.name
     builder = thing("network", name) if ":" in name and not name.startswith("monai:") else None
     with _naming(f"network.name={name}"):
         if builder is None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, by, check_room, check_shape, check_spacing, opening
+from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, by, check_room, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry, reader_of, toolkit
 from inbounds.scans.nrrd import width
 
@@ -46,9 +46,7 @@ def header(path: Path) -> Scan:
                 "keep one series of equal slices in the folder"
             )
     geometry, notes = _stack(path, files, readers)
-    shape = check_shape(path, geometry.size)
-    spacing = check_spacing(path, geometry.spacing)
-    check_geometry(path, geometry)
+    shape, spacing = check_geometry(path, geometry)
     promised = math.prod(geometry.size) * width(files[0], first)
     check_room(path, promised, sum(file.stat().st_size for file in files), DEFLATE)
     mixed = len({reader.GetPixelID() for reader in readers}) > 1

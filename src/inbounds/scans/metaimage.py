@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
+from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, check_room, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry, data_file
 
 SUFFIXES = (".mhd", ".mha")
@@ -30,17 +30,14 @@ def header(path: Path) -> Scan:
     if not 1 <= count <= 10:
         raise BadInput(f"{path}: NDims is {count}; correct the header, which must describe a 2-D or 3-D scan")
     sizes = [int(size) for size in _numbers(path, fields, ["DimSize"], count)]
-    shape = check_shape(path, sizes)
     dtype = _dtype(path, fields)
     steps = _numbers(path, fields, ["ElementSpacing", "ElementSize"], count, [1.0] * count)
-    spacing = check_spacing(path, steps)
-    geometry = ItkGeometry(
-        tuple(sizes),
-        tuple(steps),
-        tuple(_numbers(path, fields, ["Offset", "Position", "Origin"], count, [0.0] * count)),
-        _direction(path, fields, count),
-    )
-    check_geometry(path, geometry)
+    origin = _numbers(path, fields, ["Offset", "Position", "Origin"], count, [0.0] * count)
+    # The file lists the direction of each axis in turn; ITK keeps them as the columns of a matrix.
+    names, identity = ["TransformMatrix", "Rotation", "Orientation"], np.eye(count).ravel().tolist()
+    matrix = np.reshape(_numbers(path, fields, names, count * count, identity), (count, count)).T
+    geometry = ItkGeometry(tuple(sizes), tuple(steps), tuple(origin), tuple(matrix.ravel().tolist()))
+    shape, spacing = check_geometry(path, geometry)
     notes: tuple[str, ...] = ()
     if not fields.keys() & {"ElementSpacing", "ElementSize"}:
         notes = (f"{path}: the header gives no ElementSpacing; taken as 1 mm",)
@@ -88,13 +85,6 @@ def _numbers(
         if name in ("NDims", "DimSize", "HeaderSize"):
             return [float(int(number)) for number in numbers]
         return numbers
-
-
-def _direction(path: Path, fields: dict[str, str], count: int) -> tuple[float, ...]:
-    """The file lists the direction of each axis in turn; ITK keeps them as the columns of a matrix."""
-    identity = [float(value) for value in np.eye(count).ravel()]
-    listed = _numbers(path, fields, ["TransformMatrix", "Rotation", "Orientation"], count * count, identity)
-    return tuple(float(value) for value in np.reshape(listed, (count, count)).T.ravel())
 
 
 def _true(fields: dict[str, str], *names: str) -> bool:

@@ -18,19 +18,7 @@ from typing import Any
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import (
-    DEFLATE,
-    Affine,
-    Mask,
-    Scan,
-    Voxels,
-    blaming,
-    check_room,
-    check_shape,
-    check_spacing,
-    library,
-    opening,
-)
+from inbounds.scans.format import DEFLATE, Affine, Mask, Scan, Voxels, blaming, check_grid, check_room, library, opening
 
 SUFFIXES = (".nii.gz", ".nii")
 _PIECE = 1 << 24
@@ -89,7 +77,7 @@ def header(path: Path) -> Scan:
         slope, inter = parsed.get_slope_inter()
         steps = [float(step) for step in parsed["pixdim"][1 : 1 + min(len(sizes), 3)]]
         unit = _MILLIMETRES.get(int(parsed["xyzt_units"]) % 8, 1.0)
-    shape = check_shape(path, sizes)
+    shape, spacing = check_grid(path, sizes, [step * unit or 1.0 for step in steps])
     if dtype.kind not in "iuf":
         kind = "complex" if dtype.kind == "c" else "colour"
         raise BadInput(f"{path}: the voxels are {kind} ({dtype}); save each component as a scan of its own")
@@ -103,7 +91,6 @@ def header(path: Path) -> Scan:
     notes: tuple[str, ...] = ()
     if 0 in steps:
         notes = (f"{path}: the header gives a voxel spacing of 0, which means unknown; taken as 1 mm",)
-    spacing = check_spacing(path, [step * unit or 1.0 for step in steps])
     with _parsing(path):
         affine = np.asarray(parsed.get_best_affine())
     if not np.isfinite(affine).all():

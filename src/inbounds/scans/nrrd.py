@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import BZIP2, DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
+from inbounds.scans.format import BZIP2, DEFLATE, Scan, Voxels, blaming, check_room, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry, data_file, reader_of, toolkit
 
 SUFFIXES = (".nrrd", ".nhdr")
@@ -25,9 +25,7 @@ def header(path: Path) -> Scan:
         channels = reader.GetNumberOfComponents()
         raise BadInput(f"{path}: the voxels are colours or vectors of {channels} channels; save each channel as a scan")
     geometry = ItkGeometry(reader.GetSize(), reader.GetSpacing(), reader.GetOrigin(), reader.GetDirection())
-    shape = check_shape(path, geometry.size)
-    spacing = check_spacing(path, geometry.spacing)
-    check_geometry(path, geometry)
+    shape, spacing = check_geometry(path, geometry)
     check_room(data, math.prod(geometry.size) * width(path, reader), data.stat().st_size, expansion)
     return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), (), partial(_load, path, shape))
 

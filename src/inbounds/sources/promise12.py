@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from inbounds.errors import BadInput
-from inbounds.sources.source import Source, by_name, from_files
+from inbounds.sources.source import Source, from_files, matching
 
 NAME = "promise12"
 CLASSES = ("background", "prostate")
@@ -26,7 +26,7 @@ def wanted(name: str) -> bool:
 
 def sources(root: Path, *, reference: bool = True) -> list[Source]:
     """All cases below a folder, in the order of their names."""
-    scans = by_name(sorted((f for f in root.rglob("Case*.mh*") if _CASE.match(f.name)), key=lambda file: file.name))
+    scans = matching(root, _CASE)
     if not scans:
         raise BadInput(
             f"{root}: no file named like Case00.mhd; give the folder with the unpacked archives, or with the zips"
@@ -39,14 +39,6 @@ def sources(root: Path, *, reference: bool = True) -> list[Source]:
     cases = []
     for case, file in scans.items():
         mask = file.with_name(f"{case}_segmentation{file.suffix}")
-        cases.append(
-            from_files(
-                (file,),
-                mask if mask.exists() else None,
-                name=case,
-                patient=case,
-                classes=len(CLASSES),
-                split=reference_split(case) if reference else "",
-            )
-        )
+        labels, split = mask if mask.exists() else None, reference_split(case) if reference else ""
+        cases.append(from_files((file,), labels, name=case, patient=case, classes=len(CLASSES), split=split))
     return cases

@@ -243,7 +243,10 @@ class Trainer:
             raise BadInput(f"{self.run.path}: this run has begun already; add --resume to go on with it")
         if latest is not None:
             self.state = checkpoint.load(latest, self.judged, self.optimiser, self.network if training.ema else None)
-            self._restore_generators()
+            kept, own = self.state.generators, f"generator.{self.stream.device.type}"
+            self.order.set_state(kept["generator.order"])
+            if own in kept:
+                self.stream.generator.set_state(kept[own])
         self.schedule.advance(self.state, self.optimiser)
         self.stream.ready()
         if self.state.epoch < training.epochs:
@@ -263,9 +266,7 @@ class Trainer:
                     best = self._judge(rows)
                     if self.progress is not None:
                         self.show(replace(self.progress, validation=self.validation))
-                    with self.stream.here():
-                        taken = self._take()
-                    self._check(taken)
+                    taken = self._take()
                     if written is not None:
                         written.result()
                     log.write(rows)
@@ -276,19 +277,20 @@ class Trainer:
             log.close()
 
     def _take(self) -> checkpoint.Taken:
-        training = self.run.settings.training
-        self.state.generators = self._generators()
-        optimiser = self.optimiser if training.save_optimizer else None
-        return checkpoint.take(self.state, self.judged, optimiser, self.network if training.ema else None)
-
-    def _check(self, taken: checkpoint.Taken) -> None:
         """A loss tells of weights that are not finite one step later: the last step of an epoch has none."""
+        training = self.run.settings.training
+        optimiser = self.optimiser if training.save_optimizer else None
+        with self.stream.here():
+            generators = {"order": self.order, self.stream.device.type: self.stream.generator}
+            self.state.generators = {f"generator.{kind}": drawn.get_state() for kind, drawn in generators.items()}
+            taken = checkpoint.take(self.state, self.judged, optimiser, self.network if training.ema else None)
         for name, tensor in taken.weights.items():
             if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
                 raise NotFinite(
                     f"{self.run.path}: {name} was not finite after epoch {self.state.epoch}. The checkpoint "
                     f"after epoch {self.state.epoch - 1} is kept; a lower training.lr or weight helps"
                 )
+        return taken
 
     def _plan(self) -> list[Tensor]:
         """The positions of each batch of an epoch."""
@@ -360,7 +362,12 @@ class Trainer:
             self.show(self.progress)
 
     def _stop(self, epoch: int, at: int, caught: dict[str, float]) -> None:
-        named = self._names(self.step.plan[at - 1])
+        index, records = self.step.plan[at - 1], self.samples.records
+        owners = self.samples.scans.index.cpu()[index].tolist()
+        places = zip(owners, index.tolist(), strict=True)
+        named = [f"{records[scan].name} slice {place - self.samples.slices_of(scan).start}" for scan, place in places]
+        if self.whole_scans:
+            named = [records[owners[0]].name]
         cases = ", ".join(named[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
         terms = ", ".join(f"{name} {value:g}" for name, value in caught.items())
         raise NotFinite(
@@ -396,26 +403,3 @@ class Trainer:
         with self.stream.here():
             self.schedule.advance(self.state, self.optimiser)
         return best
-
-    def _generators(self) -> dict[str, Tensor]:
-        return {"generator.order": self.order.get_state(), f"generator.{self._kind}": self.stream.generator.get_state()}
-
-    def _restore_generators(self) -> None:
-        kept = self.state.generators
-        self.order.set_state(kept["generator.order"])
-        if f"generator.{self._kind}" in kept:
-            self.stream.generator.set_state(kept[f"generator.{self._kind}"])
-
-    @property
-    def _kind(self) -> str:
-        return self.stream.device.type
-
-    def _names(self, index: Tensor) -> list[str]:
-        """The slices of a batch in words."""
-        owners = self.samples.scans.index.cpu()[index].tolist()
-        if self.whole_scans:
-            return [self.samples.records[owners[0]].name]
-        return [
-            f"{self.samples.records[scan].name} slice {position - self.samples.slices_of(scan).start}"
-            for scan, position in zip(owners, index.tolist(), strict=True)
-        ]
