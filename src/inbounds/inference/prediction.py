@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float16, UInt8
 
-from inbounds.scans.format import Scan
+from inbounds.scans.format import Scan, Spacing
 from inbounds.scans.scan import write_mask
 from inbounds.store.grid import GridWindow
 from inbounds.writing import file_aside
@@ -58,7 +58,7 @@ class Prediction:
 
     mask: UInt8[np.ndarray, "slices rows columns"]
     regions: tuple[Region, ...]
-    spacing: tuple[float, float, float]
+    spacing: Spacing
     notes: tuple[str, ...] = ()
     probabilities: Float16[np.ndarray, "K slices rows columns"] | None = None
     header: Scan | None = None
@@ -96,10 +96,7 @@ class Prediction:
 
 
 def regions(
-    mask: UInt8[np.ndarray, "slices rows columns"],
-    classes: Sequence[str],
-    spacing: tuple[float, float, float],
-    fit: GridWindow,
+    mask: UInt8[np.ndarray, "slices rows columns"], classes: Sequence[str], spacing: Spacing, fit: GridWindow
 ) -> tuple[Region, ...]:
     """Measure each class of a mask.
 

@@ -58,8 +58,8 @@ class Scan:
     """
 
     path: Path
-    shape: tuple[int, int, int]
-    spacing: tuple[float, float, float]
+    shape: Shape
+    spacing: Spacing
     geometry: Geometry
     files: tuple[Path, ...]
     notes: tuple[str, ...]

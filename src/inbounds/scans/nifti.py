@@ -102,7 +102,8 @@ def header(path: Path) -> Scan:
             f"{path}: the header's spacing {steps} differs from its affine's {sides.round(4).tolist()}; "
             "the former is used",
         )
-    load = partial(_load, path, packed, offset, dtype, shape, slope, inter)
+    scale = 1.0 if slope is None else slope, inter or 0.0
+    load = partial(_load, path, packed, offset, dtype, shape, scale)
     return Scan(path, shape, spacing, NiftiGeometry(path, blob), (path,), notes, load)
 
 
@@ -112,8 +113,7 @@ def _load(
     offset: int,
     dtype: np.dtype[Any],
     shape: tuple[int, int, int],
-    slope: float | None,
-    inter: float | None,
+    scale: tuple[float, float],
     _labels: bool,
 ) -> Voxels:
     wanted = math.prod(shape) * dtype.itemsize
@@ -128,11 +128,11 @@ def _load(
     array = np.frombuffer(voxels, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
     if dtype.itemsize > 8:
         array = array.astype(np.float64)
-    if slope in (None, 1.0) and inter in (None, 0.0):
+    if scale == (1.0, 0.0):
         return array
     wide = np.result_type(array.dtype, np.float32)
     with np.errstate(all="ignore"):
-        scaled: Voxels = array.astype(wide) * wide.type(1.0 if slope is None else slope) + wide.type(inter or 0.0)
+        scaled: Voxels = array.astype(wide) * wide.type(scale[0]) + wide.type(scale[1])
     return scaled
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import math
 import os
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
@@ -73,20 +75,10 @@ class Progress:
 
 def fabric_module() -> ModuleType:
     """Lightning Fabric, from whichever of its two packages is installed."""
-    try:
-        import lightning.fabric as fabric
-    except ImportError:
-        try:
-            import lightning_fabric as fabric  # type: ignore[no-redef]
-        except ImportError:
-            raise BadInput("training needs Lightning Fabric: pip install 'inbounds[train]'") from None
-    return fabric
-
-
-def _has_compiler(device: torch.device) -> bool:
-    """Whether there is what `torch.compile` calls in its turn."""
-    names = [os.environ.get("CXX", "g++")] if device.type == "cpu" else [os.environ.get("CC", "gcc"), "clang"]
-    return any(shutil.which(name) is not None for name in names)
+    for name in ("lightning.fabric", "lightning_fabric"):
+        with suppress(ImportError):
+            return importlib.import_module(name)
+    raise BadInput("training needs Lightning Fabric: pip install 'inbounds[train]'")
 
 
 class Trainer:
@@ -176,12 +168,13 @@ class Trainer:
 
     def _make_step(self) -> Step:
         training = self.run.settings.training
-        part = training.compile
+        part, kind = training.compile, self.stream.device.type
+        compilers = [os.environ.get("CXX", "g++")] if kind == "cpu" else [os.environ.get("CC", "gcc"), "clang"]
+        there = any(shutil.which(name) is not None for name in compilers)  # what `torch.compile` calls in its turn
         if part is None:
             seen = self.samples.labels.numel() * training.repeats * training.epochs
-            pays = seen >= COMPILE_FROM.get(self.stream.device.type, seen + 1)
-            part = "all" if pays and _has_compiler(self.stream.device) else "nothing"
-        elif part != "nothing" and not _has_compiler(self.stream.device):
+            part = "all" if there and seen >= COMPILE_FROM.get(kind, seen + 1) else "nothing"
+        elif part != "nothing" and not there:
             raise BadInput(
                 f"training.compile={part}: there is no compiler here (g++ for a CPU, gcc for a GPU); install one, or "
                 "set training.compile=nothing"

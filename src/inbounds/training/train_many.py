@@ -22,9 +22,6 @@ from inbounds.training.loop import NotFinite, Progress, Trainer
 
 Show = Callable[[Path, Progress], None]
 
-PAUSE = 0.0005
-"""Seconds to sleep when all runs wait for the GPU."""
-
 
 def train_many(
     runs: Sequence[Run], *, resume: bool = False, show: Show = lambda _path, _progress: None
@@ -71,7 +68,7 @@ def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
                 failures[path] = str(error)
                 del going[path]
         if all_wait:
-            time.sleep(PAUSE)
+            time.sleep(0.0005)  # all runs wait for the GPU
     return failures
 
 
