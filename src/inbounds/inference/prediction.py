@@ -133,15 +133,9 @@ def _cut(inside: np.ndarray, fit: GridWindow, name: str) -> str:
     if not inside.any():
         seen = f"{min(fit.height, rows)} x {min(fit.width, columns)}"
         return f"{name} was not found; of {rows} x {columns} pixels the run looks at {seen} in the middle only"
-    touching = np.zeros(len(inside), dtype=bool)
-    if fit.top > 0:
-        touching |= inside[:, fit.top].any(axis=1)
-    if bottom < rows:
-        touching |= inside[:, bottom - 1].any(axis=1)
-    if fit.left > 0:
-        touching |= inside[:, :, fit.left].any(axis=1)
-    if right < columns:
-        touching |= inside[:, :, right - 1].any(axis=1)
+    above_and_below = [fit.top] * (fit.top > 0) + [bottom - 1] * (bottom < rows)
+    beside = [fit.left] * (fit.left > 0) + [right - 1] * (right < columns)
+    touching = inside[:, above_and_below].any(axis=(1, 2)) | inside[:, :, beside].any(axis=(1, 2))
     if not touching.any():
         return ""
     return (

@@ -41,11 +41,12 @@ def header(path: Path) -> Scan:
     notes: tuple[str, ...] = ()
     if not fields.keys() & {"ElementSpacing", "ElementSize"}:
         notes = (f"{path}: the header gives no ElementSpacing; taken as 1 mm",)
-    data, offset = _data(path, fields, end)
+    name, skip = fields["ElementDataFile"], int(_numbers(path, fields, ["HeaderSize"], 1, [0.0])[0])
+    inside = name.upper() == "LOCAL"
+    data = path if inside else data_file(path, name, ".mha")
     packed = _true(fields, "CompressedData")
     promised = math.prod(sizes) * dtype.itemsize
-    if int(_numbers(path, fields, ["HeaderSize"], 1, [0.0])[0]) == -1:
-        offset = max(0, data.stat().st_size - promised)
+    offset = max(0, data.stat().st_size - promised) if skip == -1 else max(0, skip) + (end if inside else 0)
     check_room(data, promised, max(0, data.stat().st_size - offset), DEFLATE if packed else 1)
     load = partial(_load, data, offset, packed, dtype, shape)
     return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), notes, load)
@@ -102,15 +103,6 @@ def _dtype(path: Path, fields: dict[str, str]) -> np.dtype[np.generic]:
         raise BadInput(f"{path}: the voxels are written as text (BinaryData = False); save the scan in binary form")
     swapped = _true(fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB")
     return np.dtype((">" if swapped else "<") + _TYPES[kind])
-
-
-def _data(path: Path, fields: dict[str, str], end: int) -> tuple[Path, int]:
-    """The file that holds the voxels, and where in it they begin."""
-    name = fields["ElementDataFile"]
-    skip = max(0, int(_numbers(path, fields, ["HeaderSize"], 1, [0.0])[0]))
-    if name.upper() == "LOCAL":
-        return path, end + skip
-    return data_file(path, name, ".mha"), skip
 
 
 def _load(

@@ -252,7 +252,7 @@ class Trainer:
         try:
             # Checkpoints are written while the next epoch goes on.
             with ThreadPoolExecutor(1) as writer:
-                written: Future[None] | None = None
+                written: Future[None] = writer.submit(lambda: None)
                 while self.state.epoch < training.epochs:
                     yield from self._epoch(begun, before)
                     rows = yield from self._rows()
@@ -260,12 +260,10 @@ class Trainer:
                     if self.progress is not None:
                         self.show(replace(self.progress, validation=self.validation))
                     taken = self._take()
-                    if written is not None:
-                        written.result()
+                    written.result()
                     log.write(rows)
                     written = writer.submit(checkpoint.write, self.run.path, taken, best=best)
-                if written is not None:
-                    written.result()
+                written.result()
         finally:
             log.close()
 
