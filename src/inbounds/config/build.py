@@ -1,4 +1,4 @@
-"""The one way from settings to objects: a network, a supervision, an augmentation."""
+"""The one way from settings to objects: a network, a supervision."""
 
 from __future__ import annotations
 
@@ -159,19 +159,17 @@ def expanded(recipe: str) -> dict[str, Any]:
     supervision = recipes[recipe]()
     content: dict[str, Any] = {}
     if supervision.constraints:
-        content["constraints"] = {
-            one.name: {
-                "statistic": {"name": one.statistic.fact},
-                "bounds": _named("bounds", one.bounds),
-                "weight": one.weight,
-                "scope": one.scope,
-            }
-            for one in supervision.constraints
-        }
+        content["constraints"] = {one.name: _written(one) for one in supervision.constraints}
     if isinstance(proposals := supervision.proposals, Proposals):
         project = _named("project", proposals.project)
         content["proposals"] = {"project": project, "harden": proposals.harden, "sides": proposals.sides}
     return content
+
+
+def _written(constraint: Constraint) -> dict[str, Any]:
+    bounds = _named("bounds", constraint.bounds)
+    statistic = {"name": constraint.statistic.fact}
+    return {"statistic": statistic, "bounds": bounds, "weight": constraint.weight, "scope": constraint.scope}
 
 
 def _named(what: str, value: Any) -> dict[str, Any]:

@@ -39,13 +39,8 @@ def preview(
         raise BadInput(f"{file}: pictures end in {', '.join(FORMATS)}, such as {file.stem}.png; choose one of these")
     names = list(annotations) or sorted(store.annotations, key=lambda name: (name != FULL, name))
     chosen = [store.records[n] for n in np.unique(np.linspace(0, len(store.records) - 1, scans).round().astype(int))]
-    figure, axes = plt.subplots(
-        len(chosen),
-        1 + len(names),
-        figsize=(2.3 * (1 + len(names)), 2.3 * len(chosen) + 0.7),
-        squeeze=False,
-        layout="constrained",
-    )
+    size = (2.3 * (1 + len(names)), 2.3 * len(chosen) + 0.7)
+    figure, axes = plt.subplots(len(chosen), 1 + len(names), figsize=size, squeeze=False, layout="constrained")
     for row, record in zip(axes, chosen, strict=True):
         number = _fullest(store, record, names)
         position = record.first + number

@@ -31,11 +31,9 @@ def sources(root: Path, *, reference: bool = True) -> list[Source]:
         raise BadInput(
             f"{root}: no file named like Case00.mhd; give the folder with the unpacked archives, or with the zips"
         )
-    orphans = [
-        m for m in root.rglob("Case*_segmentation.mh*") if not m.with_name(m.name.replace("_segmentation", "")).exists()
-    ]
-    if orphans:
-        raise BadInput(f"{orphans[0]}: a mask without its scan; download the archives again")
+    for mask in sorted(root.rglob("Case*_segmentation.mh*")):
+        if not mask.with_name(mask.name.replace("_segmentation", "")).exists():
+            raise BadInput(f"{mask}: a mask without its scan; download the archives again")
     cases = []
     for case, file in scans.items():
         mask = file.with_name(f"{case}_segmentation{file.suffix}")

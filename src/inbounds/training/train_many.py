@@ -43,14 +43,10 @@ def train_many(
     """
     epochs = {run.path: int(run.checkpoint.name) if resume and run.checkpoint else 0 for run in runs}
     left = [run for run in runs if epochs[run.path] < run.settings.training.epochs]
-    on_gpu = [run for run in left if _on_gpu(run)]
+    kinds = ("cuda", "gpu", "auto") if torch.cuda.is_available() else ("cuda", "gpu")
+    on_gpu = [run for run in left if run.settings.training.device.startswith(kinds)]
     failures = _side_by_side(on_gpu, resume, show) if on_gpu else {}
     return failures | _in_processes([run for run in left if run not in on_gpu], resume, show)
-
-
-def _on_gpu(run: Run) -> bool:
-    device = run.settings.training.device
-    return device.startswith(("cuda", "gpu")) or (device == "auto" and torch.cuda.is_available())
 
 
 def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
