@@ -91,7 +91,12 @@ def test_annotate_and_facts(tmp_path: Path, store: Path) -> None:
     content = asked("facts", store, "--template", form)
     assert content == {"store": str(store), "written": str(form), "rows": len(Store(store).empty_facts().rows)}
     content = asked("facts", store, "--import", form, "--name", "form")
-    assert content == {"store": str(store), "facts": "form", "rows": len(Store(store).facts("form").rows), "ignored": []}
+    assert content == {
+        "store": str(store),
+        "facts": "form",
+        "rows": len(Store(store).facts("form").rows),
+        "ignored": [],
+    }
 
 
 def test_looking_at_a_store(tmp_path: Path, store: Path) -> None:

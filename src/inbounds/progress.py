@@ -17,7 +17,12 @@ def bar(title: str, console: Console | None = None) -> Callable[[Sequence[T]], I
 
     def track(items: Sequence[T]) -> Iterator[T]:
         if not console.is_terminal:
-            yield from _lines(title, items, console)
+            said = 0
+            for number, item in enumerate(items, start=1):
+                yield item
+                if number * LINES // len(items) > said:
+                    said = number * LINES // len(items)
+                    console.print(f"{title}: {number} of {len(items)}", highlight=False)
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -26,12 +31,3 @@ def bar(title: str, console: Console | None = None) -> Callable[[Sequence[T]], I
             yield from progress.track(items, description=title)
 
     return track
-
-
-def _lines(title: str, items: Sequence[T], console: Console) -> Iterator[T]:
-    said = 0
-    for number, item in enumerate(items, start=1):
-        yield item
-        if number * LINES // len(items) > said:
-            said = number * LINES // len(items)
-            console.print(f"{title}: {number} of {len(items)}", highlight=False)

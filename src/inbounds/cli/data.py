@@ -12,15 +12,8 @@ import typer
 from inbounds.cli.shared import Json, Seed, StorePath, answer, class_values, open_store
 from inbounds.errors import BadInput
 
-
-class Strategy(StrEnum):
-    """How weak labels are simulated."""
-
-    erosion = "erosion"
-    disc = "disc"
-    centroid = "centroid"
-    scribble = "scribble"
-    box = "box"
+Strategy = StrEnum("Strategy", ["erosion", "disc", "centroid", "scribble", "box"])
+"""How weak labels are simulated."""
 
 
 def annotate(

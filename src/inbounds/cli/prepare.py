@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,13 +20,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Turn scans into a store: sliced, fitted to one grid, split by patient.", no_args_is_help=True)
 
-
-class Fitting(StrEnum):
-    """How slices are brought to the grid."""
-
-    pad = "pad"
-    resize = "resize"
-    zoom = "zoom"
+Fitting = StrEnum("Fitting", ["pad", "resize", "zoom"])
+"""How slices are brought to the grid."""
 
 
 class Depth(StrEnum):
@@ -35,14 +31,8 @@ class Depth(StrEnum):
     float16 = "float16"
 
 
-class Splitting(StrEnum):
-    """Who validates."""
-
-    reference = "reference"
-    random = "random"
-    scans = "scans"
-
-
+Splitting = StrEnum("Splitting", ["reference", "random", "scans"])
+"""Who validates."""
 Archive = Annotated[Path, typer.Argument(help="The unpacked folder, the downloaded zip, or a folder of zips.")]
 Side = Annotated[int, typer.Option(min=16, help="Rows and columns of the grid.")]
 Fit = Annotated[
@@ -74,42 +64,28 @@ Test = Annotated[
 ]
 
 
-@app.command()
-def acdc(
-    source: Archive,
-    store: NewStore,
-    fit: Fit = Fitting.pad,
-    side: Side = 256,
-    pixel: Pixel = None,
-    dtype: Stored = Depth.uint8,
-    split: Split = Splitting.reference,
-    seed: Seed = 0,
-    test: Test = 0.0,
-    as_json: Json = False,
-) -> None:
-    """ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any."""
-    from inbounds.sources import acdc as data
+def _add(name: str, fitting: str, about: str) -> None:
+    """Add the command for an archive whose slices may be fitted in several ways."""
+    usual = Fitting(fitting)
 
-    _prepare_archive(data, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json)
+    @app.command(name, help=about)
+    def archive(
+        source: Archive,
+        store: NewStore,
+        fit: Fit = usual,
+        side: Side = 256,
+        pixel: Pixel = None,
+        dtype: Stored = Depth.uint8,
+        split: Split = Splitting.reference,
+        seed: Seed = 0,
+        test: Test = 0.0,
+        as_json: Json = False,
+    ) -> None:
+        _prepare_archive(name, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json)
 
 
-@app.command()
-def promise12(
-    source: Archive,
-    store: NewStore,
-    fit: Fit = Fitting.resize,
-    side: Side = 256,
-    pixel: Pixel = None,
-    dtype: Stored = Depth.uint8,
-    split: Split = Splitting.reference,
-    seed: Seed = 0,
-    test: Test = 0.0,
-    as_json: Json = False,
-) -> None:
-    """PROMISE12: prostate MR. The archive comes as three zips; give the folder that holds them."""
-    from inbounds.sources import promise12 as data
-
-    _prepare_archive(data, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json)
+_add("acdc", "pad", "ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any.")
+_add("promise12", "resize", "PROMISE12: prostate MR. The archive comes as three zips; give the folder that holds them.")
 
 
 @app.command()
@@ -130,9 +106,7 @@ def spine(
     as_json: Json = False,
 ) -> None:
     """Vertebral bodies in MR (Zenodo record 22304), cut axially as in the paper."""
-    from inbounds.sources import spine as data
-
-    _prepare_archive(data, source, store, "axial", (side, columns or side), dtype, split, seed, test, None, as_json)
+    _prepare_archive("spine", source, store, "axial", (side, columns or side), dtype, split, seed, test, None, as_json)
 
 
 @app.command()
@@ -184,7 +158,7 @@ def phantom(
 
 
 def _prepare_archive(
-    data: Any,
+    archive: str,
     source: Path,
     store: Path,
     fitting: str,
@@ -200,6 +174,7 @@ def _prepare_archive(
     from inbounds.store.prepare import FITS, Plan, hold_out, split_by_patient
 
     _check_pixel(pixel, fitting)
+    data = importlib.import_module(f"inbounds.sources.{archive}")
     with unpacked(source, data.wanted) as root:
         scans = data.sources(root, reference=split is Splitting.reference)
         name = data.NAME

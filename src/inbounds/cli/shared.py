@@ -22,7 +22,7 @@ Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of everything tha
 
 def _trust(modules: list[str] | None) -> list[str] | None:
     for module in modules or []:
-        from inbounds.config import trust
+        from inbounds.config.build import trust
 
         trust(module)
     return modules

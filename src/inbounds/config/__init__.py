@@ -1,18 +1,7 @@
-"""Settings, and the one way from them to a network, a supervision and an augmentation."""
+"""Settings, and the one way from them to a network and a supervision."""
 
-from inbounds.config.build import augment_of, known_recipe, network_of, supervision_of, trust
+from inbounds.config.build import known_recipe, network_of, supervision_of
 from inbounds.config.read import read_settings
 from inbounds.config.settings import Hybrid, Model, Network, Settings
 
-__all__ = [
-    "Hybrid",
-    "Model",
-    "Network",
-    "Settings",
-    "augment_of",
-    "known_recipe",
-    "network_of",
-    "read_settings",
-    "supervision_of",
-    "trust",
-]
+__all__ = ["Hybrid", "Model", "Network", "Settings", "known_recipe", "network_of", "read_settings", "supervision_of"]

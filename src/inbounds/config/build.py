@@ -1,4 +1,4 @@
-"""The one way from settings to objects: a network, a supervision, an augmentation."""
+"""The one way from settings to objects: a network, a supervision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import Any
 
 from torch import nn
 
-from inbounds.batches.augment import Augment
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.config.settings import PARTS, Network, Settings
 from inbounds.constraints import Bounds, Common, Constraint, Tags
@@ -102,18 +101,10 @@ def arguments(what: str, name: str = "") -> list[str]:
     """The arguments that settings may give a thing; of all things of its kind, if none is named."""
     if not name:
         return sorted({key for each in REGISTRIES[what] for key in arguments(what, each)})
-    function = _builder(what, name)
+    function = thing(what, name)
     names = inspect.signature(getattr(function, "function", function)).parameters
-    return [key for key in names if key not in GIVEN.get(what, ())]
-
-
-def _builder(what: str, name: str) -> Any:
-    return _common if (what, name) == ("bounds", "common") else thing(what, name)
-
-
-def _common(lower: Any = None, upper: Any = None, patient: str | None = None) -> Bounds:  # noqa: ARG001
-    """What `common` takes in settings: a range, or a patient to fit it on."""
-    return Common(lower, upper)
+    fitted = ["patient"] if function is Common else []  # instead of a range, a patient to fit it on
+    return [key for key in names if key not in GIVEN.get(what, ())] + fitted
 
 
 def _part(what: str, written: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -126,7 +117,7 @@ def _part(what: str, written: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     for key in given:
         if key not in takes:
             raise BadInput(f"{what} {written[label]!r} has no argument {key!r}; {nearest(key, takes)}")
-    return _builder(what, written[label]), given
+    return thing(what, written[label]), given
 
 
 def check(settings: Settings) -> None:
@@ -153,7 +144,7 @@ def _naming(where: str) -> Iterator[None]:
     """Say where in the settings something is wrong."""
     try:
         yield
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, ImportError) as error:
         raise BadInput(f"{where}: {error}") from None
 
 
@@ -196,28 +187,18 @@ def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
     Raises:
         BadInput: There is no such network, or it does not take these settings.
     """
-    name, own = settings.name, ":" in settings.name and not settings.name.startswith("monai:")
-    builder = thing("network", name) if own else None
-    try:
-        made: nn.Module = (
-            built(name, builder, channels, classes, settings.settings)
-            if builder is not None
-            else build(name, channels, classes, **settings.settings)
-        )
-    except (ValueError, TypeError, ImportError) as error:
-        raise BadInput(f"network.name={name}: {error}") from None
+    name = settings.name
+    builder = thing("network", name) if ":" in name and not name.startswith("monai:") else None
+    with _naming(f"network.name={name}"):
+        if builder is None:
+            made = build(name, channels, classes, **settings.settings)
+        else:
+            made = built(name, builder, channels, classes, settings.settings)
     for head_name, head in heads.items():
         if value := getattr(settings, head_name):
-            try:
+            with _naming(f"network.{head_name}={value}"):
                 made = head(made, value, classes)
-            except ValueError as error:
-                raise BadInput(f"network.{head_name}={value}: {error}") from None
     return made
-
-
-def augment_of(settings: Settings) -> Augment:
-    """What changes every batch."""
-    return Augment(**settings.augment.model_dump())
 
 
 def supervision_of(settings: Settings, store: Store, classes: Sequence[str], facts: str | None) -> Supervision:
@@ -259,37 +240,27 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
             terms.append(
                 Regulariser(partial(term, **given), classes=chosen(name, regulariser.classes), name=name, **how)
             )
-    return Supervision(
-        constraints=list(constraints.values()),
-        proposals=_proposals(settings, constraints),
-        regularisers=terms,
-    )
-
-
-def _proposals(settings: Settings, constraints: Mapping[str, Constraint]) -> Proposals | None:
-    if settings.proposals is None:
-        return None
-    with _naming("proposals"):
-        project, given = _part("project", settings.proposals.project)
-        how = settings.proposals.model_dump(include={"harden", "sides"})
-        return Proposals(constraints["size"], project(**given), **how)
+    proposals = None
+    if settings.proposals is not None:
+        with _naming("proposals"):
+            project, given = _part("project", settings.proposals.project)
+            how = settings.proposals.model_dump(include={"harden", "sides"})
+            proposals = Proposals(constraints["size"], project(**given), **how)
+    return Supervision(constraints=list(constraints.values()), proposals=proposals, regularisers=terms)
 
 
 def _penalty(written: Mapping[str, Any]) -> Penalty:
     function, given = _part("penalty", written)
-    if "violation" in inspect.signature(function).parameters:
-        function = partial(function, **given) if given else function
-    else:
-        function = function(**given)
-    penalty: Penalty = function
-    return penalty
+    if "violation" not in inspect.signature(function).parameters:
+        return function(**given)  # type: ignore[no-any-return]
+    return partial(function, **given) if given else function
 
 
 def _bounds(
     written: Mapping[str, Any], statistic: Statistic[...], store: Store, classes: Sequence[str], facts: str | None
 ) -> Bounds:
     kind, given = _part("bounds", written)
-    patient = given.pop("patient", None) if kind is _common else None
+    patient = given.pop("patient", None) if kind is Common else None
     if patient is None:
         return kind(**given)  # type: ignore[no-any-return]
     if given:
@@ -301,7 +272,5 @@ def _bounds(
         raise BadInput(f"{store.path}: common bounds cannot be fitted: {what}")
     table, _ = to_tensors(store, store.facts(facts), [store.class_index(name) for name in classes])
     rows = [position for record in records for position in record.range]
-    try:
+    with _naming(f"{store.path}, patient {patient}"):
         return Common.fit({name: fact[rows] for name, fact in table.items()}, statistic)
-    except ValueError as error:
-        raise BadInput(f"{store.path}, patient {patient}: {error}") from None

@@ -35,11 +35,8 @@ class Overlap:
         """The slices of several batches, one after the other."""
         if not parts:
             raise ValueError("no slices: give the counts of at least one batch")
-        return cls(
-            torch.cat([part.intersection for part in parts]),
-            torch.cat([part.predicted for part in parts]),
-            torch.cat([part.true for part in parts]),
-        )
+        counts = zip(*((part.intersection, part.predicted, part.true) for part in parts), strict=True)
+        return cls(*(torch.cat(count) for count in counts))
 
     def per_volume(self, scans: Scans) -> Overlap:
         """The same counts of whole scans, `(S, K)`: sums over the slices of each."""

@@ -28,9 +28,6 @@ class SurfaceDistances:
     assd: float
 
 
-ABSENT = SurfaceDistances(math.nan, math.nan)
-
-
 def surface_distances(
     prediction: Bool[Tensor | np.ndarray, "D H W"], truth: Bool[Tensor | np.ndarray, "D H W"], spacing: Sequence[float]
 ) -> SurfaceDistances:
@@ -66,7 +63,7 @@ def surface_distances(
         raise ValueError(f"spacing {tuple(spacing)} must be three positive numbers: between slices, rows and columns")
     first, second = (mask.cpu() for mask in masks)
     if not (first.any() and second.any()):
-        return ABSENT
+        return SurfaceDistances(math.nan, math.nan)
     steps = [float(step) for step in spacing]
     if first.shape[0] == 1:
         first, second, steps = first[0], second[0], steps[1:]

@@ -8,24 +8,12 @@ import warnings
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from inbounds.errors import BadInput
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 from inbounds.writing import file_aside
-
-
-class _Probabilities(nn.Module):
-    """The network with its softmax: what a program without PyTorch wants."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, image: Tensor) -> Tensor:
-        """Probabilities `(B, K, H, W)` of images `(B, channels, H, W)` that run from 0 to 1."""
-        return self.network(image).softmax(dim=1)  # type: ignore[no-any-return]
 
 
 def export_onnx(run: Run, file: Path, model: str | None = None) -> None:
@@ -43,7 +31,7 @@ def export_onnx(run: Run, file: Path, model: str | None = None) -> None:
         raise BadInput(f"{file}: the name of an ONNX file ends in .onnx")
     if file.exists():
         raise BadInput(f"{file}: already exists; remove it or choose another name")
-    network = _Probabilities(load_network(run, model or run.default_model)).eval()
+    network = nn.Sequential(load_network(run, model or run.default_model), nn.Softmax(dim=1)).eval()
     height, width = run.about["preparation"]["shape"]
     example = torch.zeros(2, run.channels, height, width)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages that nothing here needs

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float16, UInt8
 
-from inbounds.scans.format import Scan
+from inbounds.scans.format import Scan, Spacing
 from inbounds.scans.scan import write_mask
 from inbounds.store.grid import GridWindow
 from inbounds.writing import file_aside
@@ -58,7 +58,7 @@ class Prediction:
 
     mask: UInt8[np.ndarray, "slices rows columns"]
     regions: tuple[Region, ...]
-    spacing: tuple[float, float, float]
+    spacing: Spacing
     notes: tuple[str, ...] = ()
     probabilities: Float16[np.ndarray, "K slices rows columns"] | None = None
     header: Scan | None = None
@@ -96,10 +96,7 @@ class Prediction:
 
 
 def regions(
-    mask: UInt8[np.ndarray, "slices rows columns"],
-    classes: Sequence[str],
-    spacing: tuple[float, float, float],
-    fit: GridWindow,
+    mask: UInt8[np.ndarray, "slices rows columns"], classes: Sequence[str], spacing: Spacing, fit: GridWindow
 ) -> tuple[Region, ...]:
     """Measure each class of a mask.
 
@@ -136,15 +133,9 @@ def _cut(inside: np.ndarray, fit: GridWindow, name: str) -> str:
     if not inside.any():
         seen = f"{min(fit.height, rows)} x {min(fit.width, columns)}"
         return f"{name} was not found; of {rows} x {columns} pixels the run looks at {seen} in the middle only"
-    touching = np.zeros(len(inside), dtype=bool)
-    if fit.top > 0:
-        touching |= inside[:, fit.top].any(axis=1)
-    if bottom < rows:
-        touching |= inside[:, bottom - 1].any(axis=1)
-    if fit.left > 0:
-        touching |= inside[:, :, fit.left].any(axis=1)
-    if right < columns:
-        touching |= inside[:, :, right - 1].any(axis=1)
+    above_and_below = [fit.top] * (fit.top > 0) + [bottom - 1] * (bottom < rows)
+    beside = [fit.left] * (fit.left > 0) + [right - 1] * (right < columns)
+    touching = inside[:, above_and_below].any(axis=(1, 2)) | inside[:, :, beside].any(axis=(1, 2))
     if not touching.any():
         return ""
     return (

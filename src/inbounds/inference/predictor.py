@@ -19,14 +19,11 @@ from inbounds.inference.prediction import Prediction, regions
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
-from inbounds.scans.format import Scan
+from inbounds.scans.format import Spacing
 from inbounds.scans.pictures import PictureGeometry
 from inbounds.scans.scan import same_geometry
 from inbounds.sources.source import read_image
 from inbounds.store.prepare import FITS, on_grid, placed
-
-UNEVEN = 1.5
-"""Pixels whose sides differ by more than this factor are hardly those of a slice."""
 
 
 class Predictor:
@@ -96,18 +93,19 @@ class Predictor:
         if isinstance(head.geometry, PictureGeometry):
             notes.append(f"{files[0]}: pictures do not say how large a pixel is; taken as 1 mm, slices 1 mm apart")
         _, height, width = head.spacing
-        if max(height, width) > UNEVEN * min(height, width):
+        if max(height, width) > 1.5 * min(height, width):  # hardly the pixels of a slice
             notes.append(
                 f"{files[0]}: its pixels are {height:g} x {width:g} mm, as if its slices lay along another axis than "
                 "the file's last, where they are looked for"
             )
         image = np.stack([scan.array for scan in scans])
-        return self._segment(image, head.spacing, str(files[0]), probabilities, notes=tuple(notes), head=head)
+        prediction = self._segment(image, head.spacing, str(files[0]), probabilities)
+        return replace(prediction, notes=tuple(notes), header=head)
 
     def predict_array(
         self,
         image: Shaped[np.ndarray, "*channels slices rows columns"],
-        spacing: tuple[float, float, float] = (1.0, 1.0, 1.0),
+        spacing: Spacing = (1.0, 1.0, 1.0),
         *,
         probabilities: bool = False,
     ) -> Prediction:
@@ -131,14 +129,7 @@ class Predictor:
         return self._segment(stacked, spacing, "the array", probabilities)
 
     def _segment(
-        self,
-        image: Shaped[np.ndarray, "channels slices rows columns"],
-        spacing: tuple[float, float, float],
-        name: str,
-        keep: bool,
-        *,
-        notes: tuple[str, ...] = (),
-        head: Scan | None = None,
+        self, image: Shaped[np.ndarray, "channels slices rows columns"], spacing: Spacing, name: str, keep: bool
     ) -> Prediction:
         slices, rows, columns = image.shape[1:]
         fit = placed((rows, columns), self.shape, spacing, self.fit, self.pixel)
@@ -159,7 +150,7 @@ class Predictor:
                     kept[k, some] = fit.back(plane, outside=int(k == 0))
         if self.largest:
             mask = keep_largest(mask)
-        return Prediction(mask, regions(mask, self.classes, spacing, fit), spacing, notes, kept, head)
+        return Prediction(mask, regions(mask, self.classes, spacing, fit), spacing, probabilities=kept)
 
     def _check_channels(self, what: str, count: int) -> None:
         if count != self.run.channels:

@@ -81,47 +81,33 @@ def _ascend(*settings: Any) -> Tensor:
     offset = torch.stack([-problem.upper, problem.lower])
     multipliers = torch.zeros_like(offset)
     stopped = torch.zeros_like(offset[0, :, :1], dtype=torch.bool)
+    odds = None
     if len(classes) == 1:  # log-odds are quicker than a softmax
         k = classes[0]
         odds = problem.against_others(log_probs, k)[:, k].masked_fill(~problem.free[:, 0], -torch.inf)
         kernel = _kernel() if odds.is_cuda and odds.dtype == torch.float32 and scans is None else None
         if kernel is not None:
             return kernel(odds, problem.lower, problem.upper, step_size, iterations - 1, SETTLED, JUDGED[early_stop])
-        for _ in range(iterations - 1):
-            beta = each(multipliers[0] - multipliers[1], scans)
-            sizes = total((odds - beta).sigmoid().sum(dim=-1, keepdim=True), scans)
-            multipliers, stopped = _update(sizes, multipliers, stopped, signs, offset, step_size, early_stop)
-    else:
-        for _ in range(iterations - 1):
-            shifted = problem.shift(log_probs, multipliers[0] - multipliers[1])
-            sizes = problem.sizes(problem.unlabelled(shifted.softmax(dim=1)))
-            multipliers, stopped = _update(sizes, multipliers, stopped, signs, offset, step_size, early_stop)
+    for _ in range(iterations - 1):
+        beta = multipliers[0] - multipliers[1]
+        if odds is None:
+            sizes = problem.sizes(problem.unlabelled(problem.shift(log_probs, beta).softmax(dim=1)))
+        else:
+            sizes = total((odds - each(beta, scans)).sigmoid().sum(dim=-1, keepdim=True), scans)
+        violation = torch.addcmul(offset, signs, sizes)
+        grown = torch.add(multipliers, violation, alpha=step_size).clamp(min=0)
+        if early_stop != "off":
+            settled = (grown - multipliers).abs() < SETTLED * (multipliers + 1e-10)
+            judged = settled[: JUDGED[early_stop]]
+            stopped = stopped | judged.all(dim=0).all(dim=1, keepdim=True)
+            grown = torch.where(stopped, multipliers, grown)
+        multipliers = grown
     return multipliers[0] - multipliers[1]
 
 
 @_ascend.register_fake
 def _(*settings: Any) -> Tensor:
     return torch.empty_like(settings[2])
-
-
-def _update(
-    sizes: Tensor,
-    multipliers: Tensor,
-    stopped: Tensor,
-    signs: Tensor,
-    offset: Tensor,
-    step_size: float,
-    early_stop: str,
-) -> tuple[Tensor, Tensor]:
-    """The multipliers after a step along the violations of the bounds, and which images have stopped."""
-    violation = torch.addcmul(offset, signs, sizes)
-    grown = torch.add(multipliers, violation, alpha=step_size).clamp(min=0)
-    if early_stop == "off":
-        return grown, stopped
-    settled = (grown - multipliers).abs() < SETTLED * (multipliers + 1e-10)
-    judged = settled[: JUDGED[early_stop]]
-    stopped = stopped | judged.all(dim=0).all(dim=1, keepdim=True)
-    return torch.where(stopped, multipliers, grown), stopped
 
 
 @cache

@@ -62,17 +62,9 @@ class Problem:
         return cls(values, free, lower[..., 0] - labelled, upper[..., 0] - labelled, classes, scans)
 
     @classmethod
-    def from_parts(
-        cls,
-        log_probs: Tensor,
-        free: Tensor,
-        lower: Tensor,
-        upper: Tensor,
-        classes: Sequence[int],
-        index: Tensor | None,
-        count: int,
-    ) -> Problem:
+    def from_parts(cls, *parts: Any) -> Problem:
         """The inverse of `parts`."""
+        log_probs, free, lower, upper, classes, index, count = parts
         return cls(log_probs, free, lower, upper, classes, None if index is None else Scans(index, count))
 
     @property

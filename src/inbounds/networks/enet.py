@@ -125,16 +125,11 @@ class Upsampling(nn.Module):
 
 def context(features: int, dropout: float) -> list[nn.Module]:
     """The eight bottlenecks that stages 2 and 3 share: they look ever further, up to 16 pixels between the taps."""
-    return [
-        Bottleneck(features, dropout),
-        Bottleneck(features, dropout, dilation=2),
-        Bottleneck(features, dropout, asymmetric=True),
-        Bottleneck(features, dropout, dilation=4),
-        Bottleneck(features, dropout),
-        Bottleneck(features, dropout, dilation=8),
-        Bottleneck(features, dropout, asymmetric=True),
-        Bottleneck(features, dropout, dilation=16),
-    ]
+    blocks: list[nn.Module] = []
+    for near, far in ((2, 4), (8, 16)):
+        blocks += [Bottleneck(features, dropout), Bottleneck(features, dropout, dilation=near)]
+        blocks += [Bottleneck(features, dropout, asymmetric=True), Bottleneck(features, dropout, dilation=far)]
+    return blocks
 
 
 class ENet(nn.Module):

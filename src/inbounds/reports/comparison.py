@@ -17,7 +17,6 @@ from inbounds.evaluation.summary import Summary
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.run import Run
 from inbounds.runs.table import Row, read_rows
-from inbounds.store.record import Record
 from inbounds.store.store import Store
 
 
@@ -60,7 +59,7 @@ def unmeasured(runs: Sequence[Run], split: str) -> list[tuple[Run, str]]:
     """
     _names(runs)
     store = _common_store(runs, split)
-    if not _truths(store, split):
+    if not any(record.truth for record in store.records if record.split == split):
         return []
     wanted = [(run, model) for run in runs for model in _models(run)]
     return [(run, model) for run, model in wanted if _summary(run, split, model) is None]
@@ -123,10 +122,6 @@ def _summary(run: Run, split: str, model: str) -> Summary | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return metrics if current else None
-
-
-def _truths(store: Store, split: str) -> list[Record]:
-    return [record for record in store.records if record.split == split and record.truth]
 
 
 def _names(runs: Sequence[Run]) -> list[str]:

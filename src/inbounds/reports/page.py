@@ -100,7 +100,8 @@ def _section(
 ) -> dict[str, Any]:
     """All figures of a class."""
     numbered = [(n, result) for n, result in enumerate(results) if klass in result.run.classes]
-    means = [(_mean(result, "dsc_volume", klass), result.name) for _, result in numbered]
+    metrics = {result.name: result.summaries.get(result.model, {}) for _, result in numbered}
+    means = [(each.get("dsc_volume", {}).get(klass, {}).get("mean"), name) for name, each in metrics.items()]
     ratios, sizes = (
         [
             Line(n, result.name, _curve(result, f"{kind}_{metric}", klass), soft=kind == "soft")
@@ -120,10 +121,6 @@ def _section(
         "boxes": [box(n, result.name, result.cases[klass]) for n, result in numbered if result.cases[klass]],
         "rows": [_row(view, results, masks, store) for view in views if view.klass == klass],
     }
-
-
-def _mean(result: Result, metric: str, klass: str) -> float | None:
-    return result.summaries.get(result.model, {}).get(metric, {}).get(klass, {}).get("mean")
 
 
 def _curve(result: Result, metric: str, klass: str) -> list[tuple[float, float]]:

@@ -52,12 +52,12 @@ def outline(mask: Bool[np.ndarray, "H W"]) -> str:
     return path
 
 
-def window(region: Bool[np.ndarray, "H W"]) -> Window:
-    """The surroundings of a region, as far again as it is wide; the whole slice if there is none."""
+def window(region: Bool[np.ndarray, "H W"], reach: float = 1.0) -> Window:
+    """The surroundings of a region, `reach` times as far from its middle as it is wide; if none, the whole slice."""
     if not region.any():
         return slice(0, region.shape[0]), slice(0, region.shape[1])
     rows, columns = np.nonzero(region)
-    half = max(int(np.ptp(rows)), int(np.ptp(columns))) + 8
+    half = round(reach * max(int(np.ptp(rows)), int(np.ptp(columns)))) + 8
     sides = []
     for places, side in zip((rows, columns), region.shape, strict=True):
         middle = (int(places.min()) + int(places.max()) + 1) // 2

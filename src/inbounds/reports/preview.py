@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.errors import BadInput
+from inbounds.reports.pictures import window
 from inbounds.store.record import Record
 from inbounds.store.store import FULL, Store
 from inbounds.writing import file_aside
@@ -39,19 +39,18 @@ def preview(
         raise BadInput(f"{file}: pictures end in {', '.join(FORMATS)}, such as {file.stem}.png; choose one of these")
     names = list(annotations) or sorted(store.annotations, key=lambda name: (name != FULL, name))
     chosen = [store.records[n] for n in np.unique(np.linspace(0, len(store.records) - 1, scans).round().astype(int))]
-    figure, axes = plt.subplots(
-        len(chosen),
-        1 + len(names),
-        figsize=(2.3 * (1 + len(names)), 2.3 * len(chosen) + 0.7),
-        squeeze=False,
-        layout="constrained",
-    )
+    size = (2.3 * (1 + len(names)), 2.3 * len(chosen) + 0.7)
+    figure, axes = plt.subplots(len(chosen), 1 + len(names), figsize=size, squeeze=False, layout="constrained")
     for row, record in zip(axes, chosen, strict=True):
         number = _fullest(store, record, names)
         position = record.first + number
         image = store.images[position, 0].astype(np.float32)
-        labels = {name: _only(store.label(name)[position], classes) for name in names}
-        view = _view(labels.values(), store.shape)
+        labels = {name: store.label(name)[position] for name in names}
+        if classes:
+            shown = [0, UNLABELLED, *classes]
+            labels = {name: np.where(np.isin(label, shown), label, 0) for name, label in labels.items()}
+        marked = [(label != 0) & (label != UNLABELLED) for label in labels.values()]
+        view = window(np.any([np.zeros(store.shape, dtype=bool), *marked], axis=0), 0.8)
         for axis, name in zip(row, ["image", *names], strict=True):
             axis.imshow(image[view], cmap="gray", interpolation="nearest")
             if name in labels:
@@ -61,8 +60,8 @@ def preview(
         row[0].set_ylabel(f"{record.name}\nslice {number}", fontsize=8)
     for axis, name in zip(axes[0], ["scan", *(_title(store, name) for name in names)], strict=True):
         axis.set_title(name, fontsize=10)
-    shown = classes or range(1, len(store.classes))
-    keys = [Patch(color=PALETTE[k % len(PALETTE)], label=store.classes[k]) for k in (0, *shown)]
+    listed = (0, *(classes or range(1, len(store.classes))))
+    keys = [Patch(color=PALETTE[k % len(PALETTE)], label=store.classes[k]) for k in listed]
     figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), frameon=False, fontsize=9)
     try:
         with file_aside(file) as part:
@@ -82,24 +81,6 @@ def _fullest(store: Store, record: Record, names: Sequence[str]) -> int:
         return record.slices // 2
     label = source[record.first : record.range.stop]
     return int(((label != 0) & (label != UNLABELLED)).sum(axis=(1, 2)).argmax())
-
-
-def _only(label: np.ndarray, classes: Sequence[int]) -> np.ndarray:
-    return np.where(np.isin(label, [0, UNLABELLED, *classes]), label, 0) if classes else label
-
-
-def _view(labels: Any, shape: tuple[int, int]) -> tuple[slice, slice]:
-    """The square around all foreground, with room; the whole slice if there is none."""
-    marked = np.zeros(shape, dtype=bool)
-    for label in labels:
-        marked |= (label != 0) & (label != UNLABELLED)
-    if not marked.any():
-        return slice(None), slice(None)
-    rows, columns = np.nonzero(marked)
-    half = round(0.8 * max(np.ptp(rows), np.ptp(columns))) + 8
-    middles = (int(rows.min() + rows.max()) // 2, int(columns.min() + columns.max()) // 2)
-    low = [max(0, min(m - half, side - 2 * half)) for m, side in zip(middles, shape, strict=True)]
-    return slice(low[0], low[0] + 2 * half), slice(low[1], low[1] + 2 * half)
 
 
 def _colours(label: np.ndarray) -> np.ndarray:

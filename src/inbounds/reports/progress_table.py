@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 
     from inbounds.training.loop import Progress
 
-ROOM_FOR_BARS = 100
-"""Columns of a terminal from which there are bars."""
 LAST = ("DSC", "satisfied")
 """What stands behind the terms of the loss."""
 
@@ -37,9 +34,7 @@ class Screen:
             self.live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.live is not None:
             self.live.stop()
 
@@ -58,18 +53,15 @@ class Screen:
         rows = {run: _cells(progress) for run, progress in self.shown.items()}
         names = list(dict.fromkeys(name for cells in rows.values() for name in cells))
         names = [name for name in names if name not in LAST] + [name for name in LAST if name in names]
-        bars = self.console.width >= ROOM_FOR_BARS
+        bars = self.console.width >= 100
         table = Table("run", *([""] if bars else []), *names, box=None, pad_edge=False)
         for run, cells in rows.items():
             progress = self.shown[run]
             done = (progress.epoch - 1) * progress.steps + progress.step
             bar = [ProgressBar(progress.epochs * progress.steps, done, width=12)] if bars else []
-            table.add_row(self._name(run), *bar, *(cells.get(name, "") for name in names))
+            title = str(run) if len(rows) == 1 else os.path.relpath(run, os.path.commonpath(rows))
+            table.add_row(title, *bar, *(cells.get(name, "") for name in names))
         return table
-
-    def _name(self, run: Path) -> str:
-        """What tells a run from the others."""
-        return str(run) if len(self.shown) == 1 else os.path.relpath(run, os.path.commonpath(self.shown))
 
 
 def _cells(progress: Progress) -> dict[str, str]:

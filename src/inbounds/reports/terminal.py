@@ -20,9 +20,9 @@ def store_tables(content: dict[str, Any]) -> None:
     about.add_row("slices", f"{content['slices']} of {size}, {content['channels']} channel(s), {content['dtype']}")
     pixel = f", a pixel is {content['source']['pixel']:g} mm" if "pixel" in content["source"] else ""
     about.add_row("fit", f"{content['source'].get('fit')}{pixel}; {content['truth_pixels_lost']} truth pixels lost")
-    about.add_row(
-        "spacing (mm)", " x ".join(_range(a, b) for a, b in zip(low, high, strict=True)) + " (slice, row, column)"
-    )
+    ends = zip(low, high, strict=True)
+    spans = (f"{a:.3g}" if abs(b - a) < 1e-6 else f"{a:.3g} to {b:.3g}" for a, b in ends)
+    about.add_row("spacing (mm)", " x ".join(spans) + " (slice, row, column)")
     for split, counts in content["split"].items():
         about.add_row(split, ", ".join(f"{n} {what}" for what, n in counts.items()))
     about.add_row("facts", ", ".join(content["facts"]) or "none")
@@ -40,10 +40,6 @@ def store_tables(content: dict[str, Any]) -> None:
         shares = (f"{by_class[k]:.4%}" if k in by_class else "" for k in content["classes"])
         marks.add_row(name, row["strategy"], f"{row['labelled_share']:.4%}", *shares)
     console.print(marks)
-
-
-def _range(low: float, high: float) -> str:
-    return f"{low:.3g}" if abs(high - low) < 1e-6 else f"{low:.3g} to {high:.3g}"
 
 
 def evaluation_table(summary: dict[str, Any]) -> None:

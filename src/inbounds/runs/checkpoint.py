@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from inbounds.errors import BadInput
@@ -83,29 +84,20 @@ def write(root: Path, taken: Taken, *, best: bool) -> None:
         taken: What it holds.
         best: Whether this epoch's network takes the place of the best one kept so far.
     """
-    from safetensors.torch import save_file
-
     folder = root / "checkpoints"
     before = sorted(old for old in folder.glob("[0-9]*") if old.is_dir())
-    with _disk_errors(folder), aside(folder / f"{taken.numbers['epoch']:04d}") as new:
-        save_file(taken.weights, new / "last.safetensors")
-        source = new / "last.safetensors" if best else before[-1] / "best.safetensors" if before else None
-        if source is not None and source.is_file():
-            os.link(source, new / "best.safetensors")
-        save_file(taken.rest, new / "optimiser.safetensors")
-        write_json(new / "state.json", taken.numbers)
-    for old in before:
-        shutil.rmtree(old, ignore_errors=True)
-
-
-@contextmanager
-def _disk_errors(folder: Path) -> Iterator[None]:
-    from safetensors import SafetensorError
-
     try:
-        yield
+        with aside(folder / f"{taken.numbers['epoch']:04d}") as new:
+            save_file(taken.weights, new / "last.safetensors")
+            source = new / "last.safetensors" if best else before[-1] / "best.safetensors" if before else None
+            if source is not None and source.is_file():
+                os.link(source, new / "best.safetensors")
+            save_file(taken.rest, new / "optimiser.safetensors")
+            write_json(new / "state.json", taken.numbers)
     except SafetensorError as error:
         raise BadInput(f"{folder}: could not be written ({error}); the checkpoint before is intact") from None
+    for old in before:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw: nn.Module | None = None) -> State:
@@ -113,9 +105,6 @@ def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw
 
     A checkpoint without an optimiser leaves the one given as it is: the run goes on, with fresh moments.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     try:
         network.load_state_dict(load_file(folder / "last.safetensors"))
         tensors = load_file(folder / "optimiser.safetensors")
@@ -147,9 +136,6 @@ def kept_epochs(folder: Path | None) -> dict[str, int]:
 
 def load_weights(file: Path, network: nn.Module) -> None:
     """Put a kept network's weights into a network of the same make."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     try:
         network.load_state_dict(load_file(file))
     except (OSError, RuntimeError, SafetensorError) as error:

@@ -13,6 +13,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -244,10 +245,8 @@ def _gpu(device: str) -> dict[str, str]:
 def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version()}
     for name in ("inbounds", "torch", "numpy", "lightning", "lightning-fabric", "monai"):
-        try:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return versions
 
 

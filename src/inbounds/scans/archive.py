@@ -76,24 +76,19 @@ def _unpack(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> None:
             for member in chosen:
                 target = folder / member.filename
                 target.parent.mkdir(parents=True, exist_ok=True)
+                left = member.file_size
                 with members.open(member) as packed_file, target.open("wb") as file:
-                    _copy(archive, member, packed_file.read, file.write)
+                    while piece := packed_file.read(2**20):
+                        left -= len(piece)
+                        if left < 0:
+                            raise BadInput(f"{archive}: {member.filename} is larger than it says; download it again")
+                        file.write(piece)
     except BadInput:
         raise
     except BROKEN as error:
         raise BadInput(f"{archive}: a broken archive ({error}); download it again") from None
     except OSError as error:
         raise BadInput(f"{archive}: could not be unpacked ({error.strerror or error}); make room on the disk") from None
-
-
-def _copy(archive: Path, member: zipfile.ZipInfo, read: Callable[[int], bytes], write: Callable[[bytes], int]) -> None:
-    """Copy no more than the archive promised."""
-    left = member.file_size
-    while piece := read(2**20):
-        left -= len(piece)
-        if left < 0:
-            raise BadInput(f"{archive}: {member.filename} is larger than it says; download it again")
-        write(piece)
 
 
 def _trust(archive: Path, member: zipfile.ZipInfo) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
-from inbounds.scans.itk import ItkGeometry, check_geometry, toolkit
+from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, by, check_room, opening
+from inbounds.scans.itk import ItkGeometry, check_geometry, reader_of, toolkit
 from inbounds.scans.nrrd import width
 
 SUFFIXES = (".dcm",)
@@ -42,13 +42,11 @@ def header(path: Path) -> Scan:
             raise BadInput(f"{file}: the pixels are colours; export the series in shades of gray")
         if reader.GetSize() != first.GetSize():
             raise BadInput(
-                f"{file}: its size {_listed(reader.GetSize())} differs from {_listed(first.GetSize())} in {files[0]}; "
+                f"{file}: its size {by(reader.GetSize())} differs from {by(first.GetSize())} in {files[0]}; "
                 "keep one series of equal slices in the folder"
             )
     geometry, notes = _stack(path, files, readers)
-    shape = check_shape(path, geometry.size)
-    spacing = check_spacing(path, geometry.spacing)
-    check_geometry(path, geometry)
+    shape, spacing = check_geometry(path, geometry)
     promised = math.prod(geometry.size) * width(files[0], first)
     check_room(path, promised, sum(file.stat().st_size for file in files), DEFLATE)
     mixed = len({reader.GetPixelID() for reader in readers}) > 1
@@ -90,9 +88,7 @@ def _series(path: Path) -> tuple[Path, ...]:
 
 
 def _information(file: Path) -> Any:
-    reader = toolkit(file).ImageFileReader()
-    reader.SetImageIO("GDCMImageIO")
-    reader.SetFileName(str(file))
+    reader = reader_of(file, "GDCMImageIO")
     with blaming(file, "this cannot be read as a DICOM image", RuntimeError):
         reader.ReadImageInformation()
     return reader
@@ -135,10 +131,6 @@ def _stack(path: Path, files: Sequence[Path], readers: Sequence[Any]) -> tuple[I
     place = tuple(float(value) for value in origins[0])
     turned = tuple(float(value) for value in matrix.ravel())
     return ItkGeometry((*size[:2], len(files)), (*steps[:2], between), place, turned), notes
-
-
-def _listed(size: Sequence[int]) -> str:
-    return " x ".join(map(str, size))
 
 
 def _load(path: Path, files: tuple[Path, ...], shape: tuple[int, int, int], mixed: bool, _labels: bool) -> Voxels:

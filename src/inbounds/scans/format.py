@@ -19,6 +19,8 @@ from inbounds.errors import BadInput
 Voxels = Shaped[np.ndarray, "slices rows columns"]
 Mask = UInt8[np.ndarray, "slices rows columns"]
 Affine = Float[np.ndarray, "4 4"]
+Shape = tuple[int, int, int]
+Spacing = tuple[float, float, float]
 
 # A deflate stream spends at least 2 bits on 258 bytes; bzip2 gets further on a file of zeros.
 DEFLATE = 1032
@@ -56,8 +58,8 @@ class Scan:
     """
 
     path: Path
-    shape: tuple[int, int, int]
-    spacing: tuple[float, float, float]
+    shape: Shape
+    spacing: Spacing
     geometry: Geometry
     files: tuple[Path, ...]
     notes: tuple[str, ...]
@@ -127,9 +129,17 @@ def check_room(path: Path, promised: int, there: int, expansion: int = 1) -> Non
         )
 
 
-def check_shape(path: Path, sizes: Sequence[int]) -> tuple[int, int, int]:
-    """From sizes in file order (columns, rows, slices and further axes of size 1) to slices, rows, columns."""
-    listed = " x ".join(str(size) for size in sizes)
+def by(sizes: Sequence[int]) -> str:
+    """Sizes as text: `256 x 256 x 10`."""
+    return " x ".join(map(str, sizes))
+
+
+def check_grid(path: Path, sizes: Sequence[int], steps: Sequence[float]) -> tuple[Shape, Spacing]:
+    """From sizes and steps in file order (columns, rows, slices and further axes of size 1) to slices, rows, columns.
+
+    Each step must be a positive number of mm.
+    """
+    listed = by(sizes)
     if len(sizes) < 2:
         raise BadInput(f"{path}: a file of {len(sizes)} dimensions ({listed}) is not an image; give one of 2 or 3")
     if min(sizes) < 1:
@@ -138,12 +148,6 @@ def check_shape(path: Path, sizes: Sequence[int]) -> tuple[int, int, int]:
         raise BadInput(
             f"{path}: a {len(sizes)}-D file ({listed}); split it into its frames and give one 3-D file for each"
         )
-    columns, rows, slices = (*sizes, 1)[:3]
-    return slices, rows, columns
-
-
-def check_spacing(path: Path, steps: Sequence[float]) -> tuple[float, float, float]:
-    """From steps in file order to the spacing of slices, rows and columns; each must be a positive number of mm."""
     for step in steps[:3]:
         if not (math.isfinite(step) and step > 0):
             listed = " x ".join(f"{value:g}" for value in steps)
@@ -151,5 +155,6 @@ def check_spacing(path: Path, steps: Sequence[float]) -> tuple[float, float, flo
                 f"{path}: the voxel spacing is {listed} mm, and {step:g} cannot be right; correct the header or "
                 "export the scan again"
             )
+    columns, rows, slices = (*sizes, 1)[:3]
     column, row, between = (*map(float, steps), 1.0)[:3]
-    return between, row, column
+    return (slices, rows, columns), (between, row, column)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import Affine, Mask, library
+from inbounds.scans.format import Affine, Mask, Shape, Spacing, check_grid, library
 from inbounds.scans.nifti import SUFFIXES as NIFTI
 from inbounds.scans.nifti import write_affine
 
@@ -69,13 +69,23 @@ def toolkit(path: Path) -> Any:
     return itk
 
 
-def check_geometry(path: Path, geometry: ItkGeometry) -> None:
-    """Refuse a position or orientation that is no place in space."""
+def reader_of(path: Path, form: str) -> Any:
+    """What reads a file, as one of this format whatever its name says."""
+    reader = toolkit(path).ImageFileReader()
+    reader.SetImageIO(form)
+    reader.SetFileName(str(path))
+    return reader
+
+
+def check_geometry(path: Path, geometry: ItkGeometry) -> tuple[Shape, Spacing]:
+    """Refuse a size, a position or an orientation that is no place in space; else slices, rows, columns."""
+    grid = check_grid(path, geometry.size, geometry.spacing)
     if not all(map(math.isfinite, (*geometry.origin, *geometry.direction))):
         raise BadInput(f"{path}: the header's origin or orientation holds NaN or infinity; export the scan again")
     if abs(np.linalg.det(np.reshape(geometry.direction, (len(geometry.size), -1)))) < 1e-6:
         listed = " ".join(f"{value:g}" for value in geometry.direction)
         raise BadInput(f"{path}: the header's orientation ({listed}) is flat: two axes coincide; export the scan again")
+    return grid
 
 
 def data_file(path: Path, name: str, whole: str) -> Path:

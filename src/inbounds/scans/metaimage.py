@@ -14,24 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
+from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, check_room, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry, data_file
 
 SUFFIXES = (".mhd", ".mha")
-_TYPES = {
-    "MET_CHAR": "i1",
-    "MET_UCHAR": "u1",
-    "MET_SHORT": "i2",
-    "MET_USHORT": "u2",
-    "MET_INT": "i4",
-    "MET_UINT": "u4",
-    "MET_LONG": "i4",
-    "MET_ULONG": "u4",
-    "MET_LONG_LONG": "i8",
-    "MET_ULONG_LONG": "u8",
-    "MET_FLOAT": "f4",
-    "MET_DOUBLE": "f8",
-}
+_BYTES = {"CHAR": 1, "SHORT": 2, "INT": 4, "LONG": 4, "LONG_LONG": 8}
+_WHOLE = {f"MET_{u.upper()}{name}": f"{u or 'i'}{size}" for name, size in _BYTES.items() for u in ("", "u")}
+_TYPES = {**_WHOLE, "MET_FLOAT": "f4", "MET_DOUBLE": "f8"}
 
 
 def header(path: Path) -> Scan:
@@ -41,25 +30,23 @@ def header(path: Path) -> Scan:
     if not 1 <= count <= 10:
         raise BadInput(f"{path}: NDims is {count}; correct the header, which must describe a 2-D or 3-D scan")
     sizes = [int(size) for size in _numbers(path, fields, ["DimSize"], count)]
-    shape = check_shape(path, sizes)
     dtype = _dtype(path, fields)
     steps = _numbers(path, fields, ["ElementSpacing", "ElementSize"], count, [1.0] * count)
-    spacing = check_spacing(path, steps)
-    geometry = ItkGeometry(
-        tuple(sizes),
-        tuple(steps),
-        tuple(_numbers(path, fields, ["Offset", "Position", "Origin"], count, [0.0] * count)),
-        _direction(path, fields, count),
-    )
-    check_geometry(path, geometry)
+    origin = _numbers(path, fields, ["Offset", "Position", "Origin"], count, [0.0] * count)
+    # The file lists the direction of each axis in turn; ITK keeps them as the columns of a matrix.
+    names, identity = ["TransformMatrix", "Rotation", "Orientation"], np.eye(count).ravel().tolist()
+    matrix = np.reshape(_numbers(path, fields, names, count * count, identity), (count, count)).T
+    geometry = ItkGeometry(tuple(sizes), tuple(steps), tuple(origin), tuple(matrix.ravel().tolist()))
+    shape, spacing = check_geometry(path, geometry)
     notes: tuple[str, ...] = ()
     if not fields.keys() & {"ElementSpacing", "ElementSize"}:
         notes = (f"{path}: the header gives no ElementSpacing; taken as 1 mm",)
-    data, offset = _data(path, fields, end)
+    name, skip = fields["ElementDataFile"], int(_numbers(path, fields, ["HeaderSize"], 1, [0.0])[0])
+    inside = name.upper() == "LOCAL"
+    data = path if inside else data_file(path, name, ".mha")
     packed = _true(fields, "CompressedData")
     promised = math.prod(sizes) * dtype.itemsize
-    if int(_numbers(path, fields, ["HeaderSize"], 1, [0.0])[0]) == -1:
-        offset = max(0, data.stat().st_size - promised)
+    offset = max(0, data.stat().st_size - promised) if skip == -1 else max(0, skip) + (end if inside else 0)
     check_room(data, promised, max(0, data.stat().st_size - offset), DEFLATE if packed else 1)
     load = partial(_load, data, offset, packed, dtype, shape)
     return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), notes, load)
@@ -101,13 +88,6 @@ def _numbers(
         return numbers
 
 
-def _direction(path: Path, fields: dict[str, str], count: int) -> tuple[float, ...]:
-    """The file lists the direction of each axis in turn; ITK keeps them as the columns of a matrix."""
-    identity = [float(value) for value in np.eye(count).ravel()]
-    listed = _numbers(path, fields, ["TransformMatrix", "Rotation", "Orientation"], count * count, identity)
-    return tuple(float(value) for value in np.reshape(listed, (count, count)).T.ravel())
-
-
 def _true(fields: dict[str, str], *names: str) -> bool:
     return any(fields.get(name, "").lower()[:1] in ("t", "1") for name in names)
 
@@ -123,15 +103,6 @@ def _dtype(path: Path, fields: dict[str, str]) -> np.dtype[np.generic]:
         raise BadInput(f"{path}: the voxels are written as text (BinaryData = False); save the scan in binary form")
     swapped = _true(fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB")
     return np.dtype((">" if swapped else "<") + _TYPES[kind])
-
-
-def _data(path: Path, fields: dict[str, str], end: int) -> tuple[Path, int]:
-    """The file that holds the voxels, and where in it they begin."""
-    name = fields["ElementDataFile"]
-    skip = max(0, int(_numbers(path, fields, ["HeaderSize"], 1, [0.0])[0]))
-    if name.upper() == "LOCAL":
-        return path, end + skip
-    return data_file(path, name, ".mha"), skip
 
 
 def _load(

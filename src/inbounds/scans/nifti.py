@@ -18,19 +18,7 @@ from typing import Any
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import (
-    DEFLATE,
-    Affine,
-    Mask,
-    Scan,
-    Voxels,
-    blaming,
-    check_room,
-    check_shape,
-    check_spacing,
-    library,
-    opening,
-)
+from inbounds.scans.format import DEFLATE, Affine, Mask, Scan, Voxels, blaming, check_grid, check_room, library, opening
 
 SUFFIXES = (".nii.gz", ".nii")
 _PIECE = 1 << 24
@@ -89,7 +77,7 @@ def header(path: Path) -> Scan:
         slope, inter = parsed.get_slope_inter()
         steps = [float(step) for step in parsed["pixdim"][1 : 1 + min(len(sizes), 3)]]
         unit = _MILLIMETRES.get(int(parsed["xyzt_units"]) % 8, 1.0)
-    shape = check_shape(path, sizes)
+    shape, spacing = check_grid(path, sizes, [step * unit or 1.0 for step in steps])
     if dtype.kind not in "iuf":
         kind = "complex" if dtype.kind == "c" else "colour"
         raise BadInput(f"{path}: the voxels are {kind} ({dtype}); save each component as a scan of its own")
@@ -103,7 +91,6 @@ def header(path: Path) -> Scan:
     notes: tuple[str, ...] = ()
     if 0 in steps:
         notes = (f"{path}: the header gives a voxel spacing of 0, which means unknown; taken as 1 mm",)
-    spacing = check_spacing(path, [step * unit or 1.0 for step in steps])
     with _parsing(path):
         affine = np.asarray(parsed.get_best_affine())
     if not np.isfinite(affine).all():
@@ -115,7 +102,8 @@ def header(path: Path) -> Scan:
             f"{path}: the header's spacing {steps} differs from its affine's {sides.round(4).tolist()}; "
             "the former is used",
         )
-    load = partial(_load, path, packed, offset, dtype, shape, slope, inter)
+    scale = 1.0 if slope is None else slope, inter or 0.0
+    load = partial(_load, path, packed, offset, dtype, shape, scale)
     return Scan(path, shape, spacing, NiftiGeometry(path, blob), (path,), notes, load)
 
 
@@ -125,8 +113,7 @@ def _load(
     offset: int,
     dtype: np.dtype[Any],
     shape: tuple[int, int, int],
-    slope: float | None,
-    inter: float | None,
+    scale: tuple[float, float],
     _labels: bool,
 ) -> Voxels:
     wanted = math.prod(shape) * dtype.itemsize
@@ -141,11 +128,11 @@ def _load(
     array = np.frombuffer(voxels, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
     if dtype.itemsize > 8:
         array = array.astype(np.float64)
-    if slope in (None, 1.0) and inter in (None, 0.0):
+    if scale == (1.0, 0.0):
         return array
     wide = np.result_type(array.dtype, np.float32)
     with np.errstate(all="ignore"):
-        scaled: Voxels = array.astype(wide) * wide.type(1.0 if slope is None else slope) + wide.type(inter or 0.0)
+        scaled: Voxels = array.astype(wide) * wide.type(scale[0]) + wide.type(scale[1])
     return scaled
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import BZIP2, DEFLATE, Scan, Voxels, blaming, check_room, check_shape, check_spacing, opening
-from inbounds.scans.itk import ItkGeometry, check_geometry, data_file, toolkit
+from inbounds.scans.format import BZIP2, DEFLATE, Scan, Voxels, blaming, check_room, opening
+from inbounds.scans.itk import ItkGeometry, check_geometry, data_file, reader_of, toolkit
 
 SUFFIXES = (".nrrd", ".nhdr")
 _EXPANSION = {"raw": 1, "bz2": BZIP2, "bzip2": BZIP2}
@@ -18,16 +18,14 @@ _EXPANSION = {"raw": 1, "bz2": BZIP2, "bzip2": BZIP2}
 def header(path: Path) -> Scan:
     """Read the header, and look at the size of the data."""
     data, expansion = _data(path)
-    reader = _reader(path)
+    reader = reader_of(path, "NrrdImageIO")
     with blaming(path, "the NRRD header is damaged", RuntimeError, remedy="export the scan again"):
         reader.ReadImageInformation()
     if reader.GetNumberOfComponents() != 1:
         channels = reader.GetNumberOfComponents()
         raise BadInput(f"{path}: the voxels are colours or vectors of {channels} channels; save each channel as a scan")
     geometry = ItkGeometry(reader.GetSize(), reader.GetSpacing(), reader.GetOrigin(), reader.GetDirection())
-    shape = check_shape(path, geometry.size)
-    spacing = check_spacing(path, geometry.spacing)
-    check_geometry(path, geometry)
+    shape, spacing = check_geometry(path, geometry)
     check_room(data, math.prod(geometry.size) * width(path, reader), data.stat().st_size, expansion)
     return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), (), partial(_load, path, shape))
 
@@ -39,13 +37,6 @@ def width(path: Path, reader: Any) -> int:
     if "complex" in name or len(words) != 2 or not words[0].isdigit():
         raise BadInput(f"{path}: the voxels are of the type {name!r}; save the scan as whole or real numbers")
     return int(words[0]) // 8
-
-
-def _reader(path: Path) -> Any:
-    reader = toolkit(path).ImageFileReader()
-    reader.SetImageIO("NrrdImageIO")
-    reader.SetFileName(str(path))
-    return reader
 
 
 def _data(path: Path) -> tuple[Path, int]:
@@ -66,6 +57,6 @@ def _data(path: Path) -> tuple[Path, int]:
 
 def _load(path: Path, shape: tuple[int, int, int], _labels: bool) -> Voxels:
     with blaming(path, "the data are cut short or damaged", RuntimeError):
-        image = _reader(path).Execute()
+        image = reader_of(path, "NrrdImageIO").Execute()
     array: Voxels = toolkit(path).GetArrayFromImage(image).reshape(shape)
     return array

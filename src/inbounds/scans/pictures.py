@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import DEFLATE, Mask, Scan, Voxels, blaming, check_room, library, opening
+from inbounds.scans.format import DEFLATE, Mask, Scan, Voxels, blaming, by, check_room, library, opening
 
 SUFFIXES = (".png", ".tif", ".tiff")
 _GRAY = ("1", "L", "P", "RGB", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
@@ -80,7 +80,7 @@ def header(path: Path) -> Scan:
                 size = size or page.size
                 if page.size != size:
                     raise BadInput(
-                        f"{file}: page {pages} of the scan is {_by(page.size)} pixels, the first is {_by(size)}; all "
+                        f"{file}: page {pages} of the scan is {by(page.size)} pixels, the first is {by(size)}; all "
                         "slices of a scan have one size: remove what is no slice, or give each picture as a scan"
                     )
                 pages += 1
@@ -171,7 +171,3 @@ def _plane(path: Path, picture: Any, labels: bool) -> Shaped[np.ndarray, "rows c
     if array.dtype == bool:
         array = array.astype(np.uint8)
     return np.array(array, dtype=array.dtype.newbyteorder("="))
-
-
-def _by(size: Sequence[int]) -> str:
-    return " x ".join(map(str, size))

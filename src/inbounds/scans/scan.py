@@ -172,16 +172,11 @@ def _suffix(path: Path) -> str:
 
 
 def _reader(path: Path) -> Callable[[Path], Scan] | None:
-    """By the name of a file; by what is inside where it has no suffix, or is a folder."""
-    if path.is_dir():
-        return _folder(path)
-    if suffix := _suffix(path):
-        return _READERS[suffix]
-    return dicom.header if path.is_file() and dicom.is_dicom(path) else None
-
-
-def _folder(path: Path) -> Callable[[Path], Scan] | None:
-    """Which reader a folder is for, if any: it holds DICOM files or pictures, not both."""
+    """By the name of a file; by what is inside where it has no suffix, or is a folder, of DICOM files or pictures."""
+    if not path.is_dir():
+        if suffix := _suffix(path):
+            return _READERS[suffix]
+        return dicom.header if path.is_file() and dicom.is_dicom(path) else None
     files = [file for file in path.iterdir() if not file.name.startswith(".") and file.is_file()]
     suffixes = {_suffix(file) for file in files}
     if ".dcm" in suffixes or any(dicom.is_dicom(file) for file in files if not _suffix(file)):

@@ -11,12 +11,11 @@ import re
 from pathlib import Path
 
 from inbounds.errors import BadInput
-from inbounds.sources.source import Source, beside, by_name, from_files
+from inbounds.sources.source import Source, beside, from_files, matching
 
 NAME = "acdc"
 CLASSES = ("background", "RV", "MYO", "LV")
 VALIDATION = 0.25
-UNLABELLED_SCRIBBLE = 4
 _FRAME = re.compile(r"(patient\d+)_frame(\d+)\.nii(\.gz)?$")
 
 
@@ -32,7 +31,7 @@ def wanted(name: str) -> bool:
 
 def sources(root: Path, *, reference: bool = True) -> list[Source]:
     """All scans below a folder, in the order of their names."""
-    frames = by_name(sorted((f for f in root.rglob("*.nii*") if _FRAME.match(f.name)), key=lambda file: file.name))
+    frames = matching(root, _FRAME)
     if not frames:
         raise BadInput(
             f"{root}: no file named like patient001_frame01.nii.gz; give the folder or zip of the ACDC training set"
@@ -57,7 +56,7 @@ def _source(file: Path, reference: bool) -> Source:
         name=stem,
         patient=patient,
         classes=len(CLASSES),
-        weak={"scribble": (scribble, UNLABELLED_SCRIBBLE)} if scribble else None,
+        weak={"scribble": (scribble, 4)} if scribble else None,
         split=reference_split(patient) if reference else "",
         phase={info.get("ED"): "ED", info.get("ES"): "ES"}.get(str(int(frame)), ""),
         group=info.get("Group", ""),

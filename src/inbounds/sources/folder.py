@@ -18,7 +18,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -54,11 +53,10 @@ def recognise(root: Path) -> Layout:
     if not root.is_dir():
         raise BadInput(f"{root}: there is no such folder; check the name")
     if (root / "imagesTr").is_dir():
-        described = _described(root / "dataset.json")
         images = _scans(root / "imagesTr")
         nnunet = bool(images) and all(_CHANNEL.match(name) for name in images)
         cases = channels(images) if nnunet else _single(images)
-        classes, ignore = _class_names(root / "dataset.json", described)
+        classes, ignore = _class_names(root / "dataset.json")
         labels = _scans(root / "labelsTr") if (root / "labelsTr").is_dir() else {}
         return Layout("nnU-Net" if nnunet else "Decathlon", cases, labels, classes, ignore)
     if (root / "images").is_dir():
@@ -149,24 +147,19 @@ def _single(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
     return {name: (file,) for name, file in images.items()}
 
 
-def _described(file: Path) -> dict[str, Any]:
+def _class_names(file: Path) -> tuple[dict[int, str], int | None]:
+    """Class names by value. nnU-Net writes `name: value`, the Decathlon `value: name`; `ignore` is no class."""
+    classes: dict[int, str] = {}
     if not file.is_file():
-        return {}
+        return classes, None
     try:
         content = json.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{file}: not readable as JSON ({error}); correct or remove it") from None
     if not isinstance(content, dict):
         raise BadInput(f"{file}: a JSON object was expected; correct or remove it")
-    return content
-
-
-def _class_names(file: Path, described: dict[str, Any]) -> tuple[dict[int, str], int | None]:
-    """Class names by value. nnU-Net writes `name: value`, the Decathlon `value: name`; `ignore` is no class."""
-    labels = described.get("labels", {})
-    classes: dict[int, str] = {}
     try:
-        for key, value in labels.items():
+        for key, value in content.get("labels", {}).items():
             if isinstance(value, list):
                 raise BadInput(f"{file}: region-based labels ({key}: {value}) are not supported; list plain values")
             number, name = (int(key), str(value)) if str(key).lstrip("-").isdigit() else (int(value), str(key))

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from inbounds.errors import BadInput
-from inbounds.sources.source import Source, by_name, from_files
+from inbounds.sources.source import Source, from_files, matching
 
 NAME = "promise12"
 CLASSES = ("background", "prostate")
@@ -26,27 +26,17 @@ def wanted(name: str) -> bool:
 
 def sources(root: Path, *, reference: bool = True) -> list[Source]:
     """All cases below a folder, in the order of their names."""
-    scans = by_name(sorted((f for f in root.rglob("Case*.mh*") if _CASE.match(f.name)), key=lambda file: file.name))
+    scans = matching(root, _CASE)
     if not scans:
         raise BadInput(
             f"{root}: no file named like Case00.mhd; give the folder with the unpacked archives, or with the zips"
         )
-    orphans = [
-        m for m in root.rglob("Case*_segmentation.mh*") if not m.with_name(m.name.replace("_segmentation", "")).exists()
-    ]
-    if orphans:
-        raise BadInput(f"{orphans[0]}: a mask without its scan; download the archives again")
+    for mask in sorted(root.rglob("Case*_segmentation.mh*")):
+        if not mask.with_name(mask.name.replace("_segmentation", "")).exists():
+            raise BadInput(f"{mask}: a mask without its scan; download the archives again")
     cases = []
     for case, file in scans.items():
         mask = file.with_name(f"{case}_segmentation{file.suffix}")
-        cases.append(
-            from_files(
-                (file,),
-                mask if mask.exists() else None,
-                name=case,
-                patient=case,
-                classes=len(CLASSES),
-                split=reference_split(case) if reference else "",
-            )
-        )
+        labels, split = mask if mask.exists() else None, reference_split(case) if reference else ""
+        cases.append(from_files((file,), labels, name=case, patient=case, classes=len(CLASSES), split=split))
     return cases

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,9 +15,6 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.errors import BadInput
 from inbounds.scans.format import Scan
 from inbounds.scans.scan import header, read, read_labels, same_geometry, stem
-
-BRIGHTEST = 1e30
-"""Far beyond any scanner, and far enough from the end of the numbers to reckon with."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +109,11 @@ def by_name(files: Iterable[Path]) -> dict[str, Path]:
     return scans
 
 
+def matching(root: Path, name: re.Pattern[str]) -> dict[str, Path]:
+    """The scans below a folder whose file names are like this, in the order of their names."""
+    return by_name(sorted((file for file in root.rglob("*") if name.match(file.name)), key=lambda file: file.name))
+
+
 def beside(scan: Path, name: str) -> Path | None:
     """The NIfTI file of this name in the scan's folder, packed or not."""
     return next((f for end in (".nii.gz", ".nii") if (f := scan.with_name(name + end)).is_file()), None)
@@ -121,16 +124,14 @@ def _load(
 ) -> Loaded:
     scans = [read_image(file) for file in images]
     notes = [note for scan in scans for note in scan.notes]
-    truth = None
-    if labels is not None:
-        drawn = read_labels(labels)
-        notes += [*drawn.notes, *same_geometry(scans[0], drawn)]
-        truth = _classes(labels, drawn.array, values)
-    given = {}
-    for name, (file, unlabelled) in weak.items():
+
+    def classes(file: Path, values: Mapping[int, int]) -> UInt8[np.ndarray, "slices rows columns"]:
         drawn = read_labels(file)
-        notes += [*drawn.notes, *same_geometry(scans[0], drawn)]
-        given[name] = _classes(file, drawn.array, {**values, unlabelled: UNLABELLED})
+        notes.extend([*drawn.notes, *same_geometry(scans[0], drawn)])
+        return _classes(file, drawn.array, values)
+
+    truth = None if labels is None else classes(labels, values)
+    given = {name: classes(file, {**values, empty: UNLABELLED}) for name, (file, empty) in weak.items()}
     return Loaded(np.stack([scan.array for scan in scans]), scans[0].spacing, truth, given, tuple(notes))
 
 
@@ -138,7 +139,7 @@ def read_image(file: Path) -> Scan:
     """One channel of a scan, whose voxels are numbers that a scanner may give."""
     scan = read(file)
     peak = max(abs(float(scan.array.min())), abs(float(scan.array.max())))
-    if peak > BRIGHTEST:
+    if peak > 1e30:  # far beyond any scanner, and far enough from the end of the numbers to reckon with
         raise BadInput(f"{file}: voxels reach {peak:.3g}, which is no brightness; check the header's slope, or rescale")
     return scan
 

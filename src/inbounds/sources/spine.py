@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from inbounds.errors import BadInput
-from inbounds.sources.source import Source, beside, by_name, from_files
+from inbounds.sources.source import Source, beside, from_files, matching
 
 NAME = "spine"
 CLASSES = ("background", "vertebra")
@@ -27,25 +27,20 @@ def wanted(name: str) -> bool:
 
 def sources(root: Path, *, reference: bool = True) -> list[Source]:
     """All scans below a folder; the last five of them validate."""
-    files = by_name(sorted((f for f in root.rglob("Img_*.nii*") if _IMAGE.match(f.name)), key=lambda file: file.name))
+    files = matching(root, _IMAGE)
     if not files:
         raise BadInput(f"{root}: no file named like Img_01.nii; give the folder or zip of Zenodo record 22304")
     for mask in sorted(root.rglob("Img_*_Labels.nii*")):
         if mask.name[: mask.name.index("_Labels")] not in files:
             raise BadInput(f"{mask}: a mask without its scan; download the archive again")
-    scans = []
-    for stem, file in files.items():
-        scans.append(
-            from_files(
-                (file,),
-                beside(file, f"{stem}_Labels"),
-                name=stem,
-                patient=stem,
-                classes=len(CLASSES),
-                # Each vertebral body may have its own number; all are the same class.
-                values={0: 0} | dict.fromkeys(range(1, 256), 1),
-            )
+    # Each vertebral body may have its own number; all are the same class.
+    values = {0: 0} | dict.fromkeys(range(1, 256), 1)
+    scans = [
+        from_files(
+            (file,), beside(file, f"{name}_Labels"), name=name, patient=name, classes=len(CLASSES), values=values
         )
+        for name, file in files.items()
+    ]
     if reference:
         last = {source.name for source in scans[-5:]} if len(scans) > 5 else set()
         scans = [replace(s, split="validation" if s.name in last else "train") for s in scans]

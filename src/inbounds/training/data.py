@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,6 +13,8 @@ from torch import Tensor
 from inbounds.batches.samples import Samples, load, truth_of
 from inbounds.config import Hybrid
 from inbounds.runs.run import Run
+
+T = TypeVar("T")
 
 
 class Data:
@@ -29,38 +32,32 @@ class Data:
             "split": split,
             "device": device,
             "data_on_device": self.on_device(run, device),
-            "full_scans": hybrid.full_scans,
-            "only_full": hybrid.only_full,
-            "repeat": hybrid.repeat,
-            "weak_label_weight": hybrid.weak_label_weight,
+            **hybrid.model_dump(),
             "seed": run.seed if hybrid.full_scans else 0,
         }
         key = (run.store, run.annotation, *chosen.values())
-        if key not in self.kept:
-            self.kept[key] = load(run.opened_store(), run.annotation, **chosen)
-        samples: Samples = self.kept[key]
-        return samples
+        return self._once(key, lambda: load(run.opened_store(), run.annotation, **chosen))
 
     def on_device(self, run: Run, device: torch.device) -> bool:
         """Whether the run's slices lie on the device: as its settings say, else where they fit."""
         wanted = run.settings.training.data_on_device
         if wanted is not None:
             return wanted
-        key = (run.store, device)
-        if key not in self.kept:  # asked once: what is loaded then takes of what is free
-            store = run.opened_store()
-            labels_and_truth = 2 * store.slices * math.prod(store.shape)
-            self.kept[key] = store.images.nbytes + labels_and_truth <= _memory(device) / 2
-        fits: bool = self.kept[key]
-        return fits
+        store = run.opened_store()
+        needed = store.images.nbytes + 2 * store.slices * math.prod(store.shape)  # with labels and truth
+        # Asked once: what is loaded then takes of what is free.
+        return self._once((run.store, device), lambda: needed <= _memory(device) / 2)
 
     def truth(self, run: Run, device: torch.device) -> Tensor:
         """The full masks of the validation split."""
         key = (run.store, run.classes, device)
+        return self._once(key, lambda: truth_of(run.opened_store(), classes=run.classes, device=device))
+
+    def _once(self, key: Any, make: Callable[[], T]) -> T:
         if key not in self.kept:
-            self.kept[key] = truth_of(run.opened_store(), classes=run.classes, device=device)
-        truth: Tensor = self.kept[key]
-        return truth
+            self.kept[key] = make()
+        value: T = self.kept[key]
+        return value
 
 
 def _memory(device: torch.device) -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import math
 import os
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
@@ -16,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from inbounds.batches.augment import Augment
 from inbounds.batches.samples import by_scan, by_slice
-from inbounds.config import augment_of
 from inbounds.errors import BadInput
 from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
@@ -73,20 +75,10 @@ class Progress:
 
 def fabric_module() -> ModuleType:
     """Lightning Fabric, from whichever of its two packages is installed."""
-    try:
-        import lightning.fabric as fabric
-    except ImportError:
-        try:
-            import lightning_fabric as fabric  # type: ignore[no-redef]
-        except ImportError:
-            raise BadInput("training needs Lightning Fabric: pip install 'inbounds[train]'") from None
-    return fabric
-
-
-def _has_compiler(device: torch.device) -> bool:
-    """Whether there is what `torch.compile` calls in its turn."""
-    names = [os.environ.get("CXX", "g++")] if device.type == "cpu" else [os.environ.get("CC", "gcc"), "clang"]
-    return any(shutil.which(name) is not None for name in names)
+    for name in ("lightning.fabric", "lightning_fabric"):
+        with suppress(ImportError):
+            return importlib.import_module(name)
+    raise BadInput("training needs Lightning Fabric: pip install 'inbounds[train]'")
 
 
 class Trainer:
@@ -176,12 +168,13 @@ class Trainer:
 
     def _make_step(self) -> Step:
         training = self.run.settings.training
-        part = training.compile
+        part, kind = training.compile, self.stream.device.type
+        compilers = [os.environ.get("CXX", "g++")] if kind == "cpu" else [os.environ.get("CC", "gcc"), "clang"]
+        there = any(shutil.which(name) is not None for name in compilers)  # what `torch.compile` calls in its turn
         if part is None:
             seen = self.samples.labels.numel() * training.repeats * training.epochs
-            pays = seen >= COMPILE_FROM.get(self.stream.device.type, seen + 1)
-            part = "all" if pays and _has_compiler(self.stream.device) else "nothing"
-        elif part != "nothing" and not _has_compiler(self.stream.device):
+            part = "all" if there and seen >= COMPILE_FROM.get(kind, seen + 1) else "nothing"
+        elif part != "nothing" and not there:
             raise BadInput(
                 f"training.compile={part}: there is no compiler here (g++ for a CPU, gcc for a GPU); install one, or "
                 "set training.compile=nothing"
@@ -200,7 +193,7 @@ class Trainer:
             self.fabric.setup_module(self.network),
             self.supervision,
             self.samples,
-            augment_of(self.run.settings),
+            Augment(**self.run.settings.augment.model_dump()),
             self.optimiser,
             self.fabric.backward,
             self.stream,
@@ -243,7 +236,10 @@ class Trainer:
             raise BadInput(f"{self.run.path}: this run has begun already; add --resume to go on with it")
         if latest is not None:
             self.state = checkpoint.load(latest, self.judged, self.optimiser, self.network if training.ema else None)
-            self._restore_generators()
+            kept, own = self.state.generators, f"generator.{self.stream.device.type}"
+            self.order.set_state(kept["generator.order"])
+            if own in kept:
+                self.stream.generator.set_state(kept[own])
         self.schedule.advance(self.state, self.optimiser)
         self.stream.ready()
         if self.state.epoch < training.epochs:
@@ -256,39 +252,36 @@ class Trainer:
         try:
             # Checkpoints are written while the next epoch goes on.
             with ThreadPoolExecutor(1) as writer:
-                written: Future[None] | None = None
+                written: Future[None] = writer.submit(lambda: None)
                 while self.state.epoch < training.epochs:
                     yield from self._epoch(begun, before)
                     rows = yield from self._rows()
                     best = self._judge(rows)
                     if self.progress is not None:
                         self.show(replace(self.progress, validation=self.validation))
-                    with self.stream.here():
-                        taken = self._take()
-                    self._check(taken)
-                    if written is not None:
-                        written.result()
+                    taken = self._take()
+                    written.result()
                     log.write(rows)
                     written = writer.submit(checkpoint.write, self.run.path, taken, best=best)
-                if written is not None:
-                    written.result()
+                written.result()
         finally:
             log.close()
 
     def _take(self) -> checkpoint.Taken:
-        training = self.run.settings.training
-        self.state.generators = self._generators()
-        optimiser = self.optimiser if training.save_optimizer else None
-        return checkpoint.take(self.state, self.judged, optimiser, self.network if training.ema else None)
-
-    def _check(self, taken: checkpoint.Taken) -> None:
         """A loss tells of weights that are not finite one step later: the last step of an epoch has none."""
+        training = self.run.settings.training
+        optimiser = self.optimiser if training.save_optimizer else None
+        with self.stream.here():
+            generators = {"order": self.order, self.stream.device.type: self.stream.generator}
+            self.state.generators = {f"generator.{kind}": drawn.get_state() for kind, drawn in generators.items()}
+            taken = checkpoint.take(self.state, self.judged, optimiser, self.network if training.ema else None)
         for name, tensor in taken.weights.items():
             if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
                 raise NotFinite(
                     f"{self.run.path}: {name} was not finite after epoch {self.state.epoch}. The checkpoint "
                     f"after epoch {self.state.epoch - 1} is kept; a lower training.lr or weight helps"
                 )
+        return taken
 
     def _plan(self) -> list[Tensor]:
         """The positions of each batch of an epoch."""
@@ -360,7 +353,12 @@ class Trainer:
             self.show(self.progress)
 
     def _stop(self, epoch: int, at: int, caught: dict[str, float]) -> None:
-        named = self._names(self.step.plan[at - 1])
+        index, records = self.step.plan[at - 1], self.samples.records
+        owners = self.samples.scans.index.cpu()[index].tolist()
+        places = zip(owners, index.tolist(), strict=True)
+        named = [f"{records[scan].name} slice {place - self.samples.slices_of(scan).start}" for scan, place in places]
+        if self.whole_scans:
+            named = [records[owners[0]].name]
         cases = ", ".join(named[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
         terms = ", ".join(f"{name} {value:g}" for name, value in caught.items())
         raise NotFinite(
@@ -396,26 +394,3 @@ class Trainer:
         with self.stream.here():
             self.schedule.advance(self.state, self.optimiser)
         return best
-
-    def _generators(self) -> dict[str, Tensor]:
-        return {"generator.order": self.order.get_state(), f"generator.{self._kind}": self.stream.generator.get_state()}
-
-    def _restore_generators(self) -> None:
-        kept = self.state.generators
-        self.order.set_state(kept["generator.order"])
-        if f"generator.{self._kind}" in kept:
-            self.stream.generator.set_state(kept[f"generator.{self._kind}"])
-
-    @property
-    def _kind(self) -> str:
-        return self.stream.device.type
-
-    def _names(self, index: Tensor) -> list[str]:
-        """The slices of a batch in words."""
-        owners = self.samples.scans.index.cpu()[index].tolist()
-        if self.whole_scans:
-            return [self.samples.records[owners[0]].name]
-        return [
-            f"{self.samples.records[scan].name} slice {position - self.samples.slices_of(scan).start}"
-            for scan, position in zip(owners, index.tolist(), strict=True)
-        ]

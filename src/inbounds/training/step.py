@@ -64,11 +64,8 @@ class Step:
         self.at = 0
         self.positions = torch.zeros(0, dtype=torch.long, device=device)
         self.taken = torch.zeros((), dtype=torch.long, device=device)
-        self.count = torch.zeros((), device=device)
-        self.broken = torch.zeros((), device=device)
-        self.broken_at = torch.zeros((), device=device)
-        self.sums = torch.zeros(0, device=device)
-        self.broken_terms = torch.zeros(0, device=device)
+        self.count, self.broken, self.broken_at = (torch.zeros((), device=device) for _ in range(3))
+        self.sums, self.broken_terms = (torch.zeros(0, device=device) for _ in range(2))
         # Fused Adam skips its update while this is 1.
         optimiser.found_inf = self.broken  # type: ignore[attr-defined]
         self.replayed = GraphedStep(self._step, stream)

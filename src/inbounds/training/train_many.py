@@ -22,9 +22,6 @@ from inbounds.training.loop import NotFinite, Progress, Trainer
 
 Show = Callable[[Path, Progress], None]
 
-PAUSE = 0.0005
-"""Seconds to sleep when all runs wait for the GPU."""
-
 
 def train_many(
     runs: Sequence[Run], *, resume: bool = False, show: Show = lambda _path, _progress: None
@@ -44,19 +41,12 @@ def train_many(
     Returns:
         What went wrong, by the path of the run: nothing, if all is well.
     """
-    left = [run for run in runs if not (resume and _finished(run))]
-    on_gpu = [run for run in left if _on_gpu(run)]
+    epochs = {run.path: int(run.checkpoint.name) if resume and run.checkpoint else 0 for run in runs}
+    left = [run for run in runs if epochs[run.path] < run.settings.training.epochs]
+    kinds = ("cuda", "gpu", "auto") if torch.cuda.is_available() else ("cuda", "gpu")
+    on_gpu = [run for run in left if run.settings.training.device.startswith(kinds)]
     failures = _side_by_side(on_gpu, resume, show) if on_gpu else {}
     return failures | _in_processes([run for run in left if run not in on_gpu], resume, show)
-
-
-def _finished(run: Run) -> bool:
-    return run.checkpoint is not None and int(run.checkpoint.name) >= run.settings.training.epochs
-
-
-def _on_gpu(run: Run) -> bool:
-    device = run.settings.training.device
-    return device.startswith(("cuda", "gpu")) or (device == "auto" and torch.cuda.is_available())
 
 
 def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
@@ -74,7 +64,7 @@ def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
                 failures[path] = str(error)
                 del going[path]
         if all_wait:
-            time.sleep(PAUSE)
+            time.sleep(0.0005)  # all runs wait for the GPU
     return failures
 
 
@@ -84,10 +74,13 @@ def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
     going: dict[Connection, tuple[Run, BaseProcess]] = {}
     # A fresh process for each: forking one that has used threads may hang.
     context = multiprocessing.get_context("spawn")
+    cores = os.cpu_count() or 1
     try:
         while waiting or going:
-            while waiting and (not going or _threads(waiting[0]) + _busy(going) <= (os.cpu_count() or 1)):
+            busy = sum(_threads(run) for run, _ in going.values())
+            while waiting and (not going or busy + _threads(waiting[0]) <= cores):
                 run = waiting.pop(0)
+                busy += _threads(run)
                 ours, theirs = context.Pipe(duplex=False)
                 begun = context.Process(target=_alone, args=(run.path, resume, theirs, trusted(run.settings)))
                 begun.start()
@@ -116,10 +109,6 @@ def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
 
 def _threads(run: Run) -> int:
     return run.settings.training.threads or torch.get_num_threads()
-
-
-def _busy(going: dict[Connection, tuple[Run, BaseProcess]]) -> int:
-    return sum(_threads(run) for run, _ in going.values())
 
 
 def _alone(path: Path, resume: bool, pipe: Connection, modules: Sequence[str]) -> None:
