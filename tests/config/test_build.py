@@ -153,6 +153,8 @@ def test_code_of_a_persons_own_by_name(store: Store, tmp_path: Path, monkeypatch
     assert supervision_of(handed_over, store, ["LV"], None).constraints[0].statistic == constraint.statistic
     network = network_of(read_settings("tags", None, [f"network.name={name}:tiny"]).network, 1, 2)
     assert network(torch.zeros(1, 1, 5, 7)).shape == (1, 2, 5, 7)
+    with pytest.raises(BadInput, match=f"{name}:cubic is no statistic: decorate it with"):
+        made(store, "tags", f"constraints.size.statistic={name}:cubic")
     with pytest.raises(BadInput, match="no_such_module_here: cannot be imported"):
         read_settings("tags", None, ["network.name=no_such_module_here:x"])
 
@@ -162,3 +164,19 @@ def test_a_run_never_reaches_a_module_that_is_loaded_anyway(store: Store) -> Non
     written["constraints"]["size"]["penalty"] = {"name": "os:system", "command": "true"}
     with pytest.raises(BadInput, match="no settings load code by themselves"):
         supervision_of(Settings.model_validate(written), store, ["LV"], None)
+
+
+def test_common_bounds_are_fitted_for_the_classes_they_are_of(store: Store) -> None:
+    fitted = ["constraints.size.bounds.patient=phantom001", "constraints.size.classes=['RV']"]
+    settings = read_settings("common", None, fitted)
+    (constraint,) = supervision_of(settings, store, ["LV", "RV"], "disc").constraints
+    assert constraint.classes == (2,)
+    assert len(constraint.bounds.lower) == 1
+    with pytest.raises(BadInput, match="no patient '1'"):
+        supervision_of(read_settings("common", None, ["constraints.size.bounds.patient=1"]), store, ["LV"], "disc")
+
+
+def test_a_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_bytes(b"\xef\xbb\xbf[training]\nepochs = 3\n")
+    assert read_settings("tags", file).training.epochs == 3

@@ -55,6 +55,13 @@ def words(store: Store, run: Path, recipe: str = "tags") -> list:
         ),
         (["--set", "constraints.size.bounds.lower=60"], ["bounds.lower=60", "'tags' has tags bounds, without 'lower'"]),
         (["another"], ["'another' is not expected", "--set"]),
+        (
+            ["--set", "regularisers.r.term={name='border',edge=0}"],
+            ["the loss cannot be computed", "edge must be above 0"],
+        ),
+        (["--set", "constraints.x={statistic='moment',bounds='fixed'}"], ["the loss cannot be computed", "order"]),
+        (["--set", "regularisers.size.term=border"], ["two loss terms are called 'size'"]),
+        (["--set", "training.device=cuda:31"], ["training.device=cuda:31"]),
     ],
 )
 def test_a_refused_run_leaves_no_folder(tmp_path: Path, store: Store, more: list[str], saying: list[str]) -> None:
@@ -156,3 +163,23 @@ def test_a_damaged_state_is_told_in_one_line(tmp_path: Path, store: Store) -> No
     (tmp_path / "run" / "checkpoints" / "0001" / "state.json").write_text("{")
     refused("evaluate", tmp_path / "run", saying=["state.json: damaged"])
     refused("report", tmp_path / "run", "--out", tmp_path / "report", saying=["state.json: damaged"])
+
+
+def test_what_is_refused_after_all_leaves_nothing_behind(tmp_path: Path, store: Store) -> None:
+    """Of several recipes the later ones too; and a folder that was there keeps what is not the run's."""
+    root = tmp_path / "runs"
+    wrong = ["--set", "constraints.size.bounds={lower=5000,upper=10}"]
+    several = [word if word != "tags" else "tags,common" for word in words(store, root)]
+    refused(*several, *wrong, saying=["5000"])
+    assert not list(root.rglob("run.json"))
+    refused(*[word if word != "tags" else "tags,tags" for word in words(store, root)], saying=["named twice"])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / ".note").write_text("mine")
+    refused(*words(store, tmp_path / "mine"), "--set", "training.device=cuda:31", saying=["cuda:31"])
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == [".note"]
+
+
+def test_settings_that_no_recipe_knows_are_refused_together_too(tmp_path: Path, store: Store) -> None:
+    several = [word if word != "tags" else "tags,common" for word in words(store, tmp_path / "runs")]
+    refused(*several, "--set", "constraints.sise.weight=3", saying=["no recipe has bounds called 'sise'", "'size'"])
+    refused(*several, "--set", "proposals.hardn=false", saying=["did you mean 'harden'"])

@@ -23,7 +23,7 @@ def annotate(
     points: Annotated[Path | None, typer.Option(help="Or clicks: a CSV of case, slice, row, column, class.")] = None,
     classes: Annotated[str, typer.Option(help="Which classes, such as LV,RV; all if not given.")] = "",
     background: Annotated[bool, typer.Option("--background", help="Label some background too.")] = False,
-    radius: Annotated[float | None, typer.Option(min=0, help="Of discs and clicks, in pixels.")] = None,
+    radius: Annotated[float | None, typer.Option(min=0, max=10_000, help="Of discs and clicks, in pixels.")] = None,
     margin: Annotated[int | None, typer.Option(min=0, help="Of boxes, in pixels.")] = None,
     box_share: Annotated[
         tuple[float, float], typer.Option(help="For boxes: the size of a region as a share of its box, from and to.")
@@ -46,6 +46,9 @@ def annotate(
     if (strategy is None) == (points is None):
         raise BadInput("give either --strategy or --points")
     if points is not None:
+        options = {"--classes": classes, "--background": background, "--margin": margin, "--noise": noise}
+        if unused := [option for option, value in (options | {"--jitter": jitter}).items() if value]:
+            raise BadInput(f"{unused[0]} goes with --strategy, not with --points; leave it out")
         clicks, ignored = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
         text = f"{store}: {clicks} clicks as annotation {name!r}" + _aside(ignored)
         answer(as_json, text, store=store, annotation=name, clicks=clicks, ignored=ignored)

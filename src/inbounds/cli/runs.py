@@ -69,43 +69,52 @@ def train(
             )
     changes = [*(changes or []), *(more or [])]
     recipes = [known_recipe(name.strip()) for name in recipe.split(",")]
+    if len(set(recipes)) < len(recipes):
+        raise BadInput(f"{recipe}: a recipe is named twice; name each once, and runs of other seeds by --seeds")
     numbers = seed_numbers(seeds) if seeds else [seed]
     opened = open_store(store)
     names = [opened.classes[opened.class_index(name.strip())] for name in classes.split(",") if name.strip()]
     made: list[Run] = []
+    new: list[Run] = []
     options = {"hybrid.full_scans": full_scans, "hybrid.only_full": only_full}
     changes += [f"{key}={value}".lower() for key, value in options.items() if value]
-    for name in recipes:
-        settings = read_settings(name, config, changes, shared=len(recipes) > 1)
-        for number in numbers:
-            several = len(recipes) > 1 or seeds
-            path = run / name / f"seed-{number}" if several else run
-            labels = None if name == "full" and len(recipes) > 1 else annotation
-            if resume and (path / "run.json").is_file():
-                begun = Run.open(path)
-                if begun.settings != settings or begun.seed != number:
-                    raise BadInput(
-                        f"{path}: it was begun with other settings or another seed; resume it with the same command"
-                    )
-                for what, wanted in (("annotation", labels), ("facts", facts_name), ("classes", tuple(names))):
-                    if wanted and getattr(begun, what) != wanted:
-                        raise BadInput(f"{path}: it was begun with other {what}; resume it with the same command")
-                begun = begun.moved(opened)
-            else:
-                begun = Run.create(
-                    path, settings, opened, annotation=labels, facts=facts_name, classes=names, seed=number
-                )
-            made.append(begun)
     try:
+        for name in recipes:
+            settings = read_settings(name, config, changes, shared=len(recipes) > 1)
+            for number in numbers:
+                several = len(recipes) > 1 or seeds
+                path = run / name / f"seed-{number}" if several else run
+                labels = None if name == "full" and len(recipes) > 1 else annotation
+                if resume and (path / "run.json").is_file():
+                    begun = Run.open(path)
+                    if begun.settings != settings or begun.seed != number:
+                        raise BadInput(
+                            f"{path}: it was begun with other settings or another seed; resume it with the same command"
+                        )
+                    for what, wanted in (("annotation", labels), ("facts", facts_name), ("classes", tuple(names))):
+                        if wanted and getattr(begun, what) != wanted:
+                            raise BadInput(f"{path}: it was begun with other {what}; resume it with the same command")
+                    made.append(begun.moved(opened))
+                    continue
+                new.append(
+                    Run.create(path, settings, opened, annotation=labels, facts=facts_name, classes=names, seed=number)
+                )
+                made.append(new[-1])
         with Screen() as screen:
             failures = _train(made, resume, screen)
     except KeyboardInterrupt:
         typer.echo(f"Stopped. Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
         raise typer.Exit(130) from None
+    except BadInput:
+        for each in new:
+            if each.checkpoint is None:
+                each.discard()
+        raise
     for failure in failures.values():
         typer.secho(f"Error: {failure}", fg="red", err=True)
     paths = " ".join(str(each.path) for each in made)
-    one, many = f"Measure it with: inbounds evaluate {run}", f"Compare them with: inbounds report {paths}"
+    look = "evaluate" if made[0].default_model == "best" else "report --out report"
+    one, many = f"Look at it with: inbounds {look} {run}", f"Compare them with: inbounds report {paths}"
     if as_json or not failures:
         facts = [
             {"run": each.path, "models": kept_epochs(each.checkpoint), "failure": failures.get(each.path)}

@@ -125,6 +125,10 @@ def check(settings: Settings) -> None:
     for name, constraint in settings.constraints.items():
         with _naming(f"constraints.{name}"):
             statistic, _ = _part("statistic", constraint.statistic)
+            if not isinstance(statistic, Statistic):
+                raise BadInput(
+                    f"{constraint.statistic['name']} is no statistic: decorate it with @inbounds.statistic()"
+                )
             kind, given = _part("bounds", constraint.bounds)
             _part("penalty", constraint.penalty)
             fact = given.get("fact") or statistic.fact
@@ -144,8 +148,9 @@ def _naming(where: str) -> Iterator[None]:
     """Say where in the settings something is wrong."""
     try:
         yield
-    except (KeyError, ValueError, TypeError, ImportError) as error:
-        raise BadInput(f"{where}: {error}") from None
+    except Exception as error:  # whatever a thing of a person's own raises
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise BadInput(f"{where}: {reason}") from None
 
 
 def known_recipe(name: str) -> str:
@@ -222,12 +227,13 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
     for name, written in settings.constraints.items():
         with _naming(f"constraints.{name}"):
             statistic, given = _part("statistic", written.statistic)
-            bounds = _bounds(written.bounds, statistic, store, classes, facts)
+            numbers = chosen(name, written.classes)
+            bounds = _bounds(written.bounds, statistic, store, classes, facts, numbers)
             constraints[name] = Constraint(
                 statistic.using(**given) if given else statistic,
                 bounds,
                 _penalty(written.penalty),
-                classes=chosen(name, written.classes),
+                classes=numbers,
                 weight=written.weight,
                 scope=written.scope,
                 name=name,
@@ -245,8 +251,11 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
         with _naming("proposals"):
             project, given = _part("project", settings.proposals.project)
             how = settings.proposals.model_dump(include={"harden", "sides"})
+            if "size" not in constraints:
+                raise BadInput("they keep to bounds called 'size', and there are none")
             proposals = Proposals(constraints["size"], project(**given), **how)
-    return Supervision(constraints=list(constraints.values()), proposals=proposals, regularisers=terms)
+    with _naming("settings"):
+        return Supervision(constraints=list(constraints.values()), proposals=proposals, regularisers=terms)
 
 
 def _penalty(written: Mapping[str, Any]) -> Penalty:
@@ -257,7 +266,12 @@ def _penalty(written: Mapping[str, Any]) -> Penalty:
 
 
 def _bounds(
-    written: Mapping[str, Any], statistic: Statistic[...], store: Store, classes: Sequence[str], facts: str | None
+    written: Mapping[str, Any],
+    statistic: Statistic[...],
+    store: Store,
+    classes: Sequence[str],
+    facts: str | None,
+    chosen: Sequence[int] | None,
 ) -> Bounds:
     kind, given = _part("bounds", written)
     patient = given.pop("patient", None) if kind is Common else None
@@ -265,6 +279,9 @@ def _bounds(
         return kind(**given)  # type: ignore[no-any-return]
     if given:
         raise ValueError("give lower and upper, or a patient to fit them on, not both")
+    if isinstance(patient, bool | list | dict):
+        raise ValueError(f"a patient is a name, not {patient!r}")
+    patient = str(patient)
     records = [record for record in store.records if record.patient == patient]
     if not records or facts is None:
         patients = sorted({record.patient for record in store.records})
@@ -273,4 +290,4 @@ def _bounds(
     table, _ = to_tensors(store, store.facts(facts), [store.class_index(name) for name in classes])
     rows = [position for record in records for position in record.range]
     with _naming(f"{store.path}, patient {patient}"):
-        return Common.fit({name: fact[rows] for name, fact in table.items()}, statistic)
+        return Common.fit({name: fact[rows] for name, fact in table.items()}, statistic, classes=chosen)

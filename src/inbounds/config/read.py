@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from inbounds.config.build import arguments, check, expanded, known_recipe, modules_of, trust
-from inbounds.config.settings import PARTS, Settings
+from inbounds.config.settings import PARTS, ProposalSettings, Settings
 from inbounds.errors import BadInput, nearest
+from inbounds.supervision import recipes
 
 Content = dict[str, Any]
 RIVALS = ((("relative",), ("absolute",)), (("patient",), ("lower", "upper")))
@@ -65,9 +66,9 @@ def _file(file: Path | None) -> list[tuple[str, Content]]:
     if file is None:
         return []
     try:
-        return [(str(file), tomllib.loads(file.read_text(encoding="utf-8")))]
+        return [(str(file), tomllib.loads(file.read_text(encoding="utf-8-sig")))]
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadInput(f"{file}: cannot be read as TOML ({error})") from None
+        raise BadInput(f"{file}: cannot be read as TOML ({error}); give a file of settings in UTF-8") from None
 
 
 def _change(text: str) -> tuple[str, Content]:
@@ -94,6 +95,8 @@ def _usable(layer: Content, content: Content, where: str, recipe: str, shared: b
             raise BadInput(f"{where}: the recipe {recipe!r} {what}; {remedy}")
 
     if isinstance(layer.get("proposals"), dict) and "proposals" not in content:
+        if unknown := [key for key in layer["proposals"] if key not in ProposalSettings.model_fields]:
+            raise BadInput(f"{where}: unknown setting; {nearest(unknown[0], ProposalSettings.model_fields)}")
         refuse("makes no proposals", "leave it out, or train one of proposals_*")
         del layer["proposals"]
     constraints = layer.get("constraints")
@@ -103,6 +106,9 @@ def _usable(layer: Content, content: Content, where: str, recipe: str, shared: b
         if not isinstance(written, dict) or "statistic" in written:
             continue
         if name not in content.get("constraints", {}):
+            elsewhere = {one for other in recipes for one in expanded(other).get("constraints", {})}
+            if name not in elsewhere:
+                raise BadInput(f"{where}: no recipe has bounds called {name!r}; {nearest(name, elsewhere)}")
             refuse(f"has no bounds called {name!r}", "leave it out, or write its statistic and bounds too")
             del constraints[name]
             continue

@@ -45,7 +45,7 @@ class Proposals:
 
     def __post_init__(self) -> None:
         if self.constraint.statistic != size:
-            raise ValueError(f"proposals keep to sizes in pixels, not to {self.constraint.statistic!r}")
+            raise ValueError(f"proposals keep to sizes in pixels, not to {self.constraint.statistic.fact}")
         if self.sides not in ("both", "upper"):
             raise ValueError(f"sides must be 'both' or 'upper', not {self.sides!r}")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,10 +24,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from inbounds.annotations.annotation import UNLABELLED
+from inbounds.annotations.annotation import UNLABELLED, Annotation
+from inbounds.batches.fact_tensors import to_tensors
 from inbounds.batches.samples import draw_full
 from inbounds.config import Settings, network_of, supervision_of
 from inbounds.errors import BadInput
+from inbounds.regions.scans import Scans
 from inbounds.runs.describe import describe
 from inbounds.store.store import FULL, Store
 from inbounds.supervision import Supervision
@@ -103,7 +106,7 @@ class Run:
         if store.classes[0] in chosen or len(set(chosen)) != len(chosen):
             raise BadInput(f"{store.path}: classes must differ and cannot be the background: {', '.join(chosen)}")
         supervision = supervision_of(settings, store, chosen, facts)
-        _try(network_of(settings.network, store.channels, len(chosen) + 1), settings.network.name, store)
+        _try(network_of(settings.network, store.channels, len(chosen) + 1), supervision, settings, store, chosen)
         training = [number for number, record in enumerate(store.records) if record.split == "train"]
         draw_full(store, training, settings.hybrid.full_scans, seed, only=settings.hybrid.only_full)
         labelled = store.about(annotation)
@@ -164,7 +167,15 @@ class Run:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, BadInput):
                 raise
-            raise BadInput(f"{file}: damaged ({error}); start the run again") from None
+            raise BadInput(f"{file}: damaged ({str(error).splitlines()[0]}); start the run again") from None
+
+    def discard(self) -> None:
+        """Take back a run that never began, so that its folder can be used again."""
+        for name in ("run.json", "metrics.csv"):
+            (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
+        with suppress(OSError):  # what else lies in it stays
+            self.path.rmdir()
 
     def moved(self, store: Store) -> Run:
         """The same run with its data elsewhere, as on another machine; it is written down.
@@ -224,16 +235,25 @@ class Run:
         return store
 
 
-def _try(network: nn.Module, name: str, store: Store) -> None:
-    """Refuse a network that cannot take the store's slices, such as one for volumes."""
+def _try(
+    network: nn.Module, supervision: Supervision, settings: Settings, store: Store, classes: Sequence[str]
+) -> None:
+    """Refuse a network that cannot take the store's slices, such as one for volumes, and terms that fail on them."""
     sides = [min(side, 64) for side in store.shape]
+    image, label = torch.zeros(1, store.channels, *sides), torch.full((1, *sides), UNLABELLED)
+    what = f"network.name={settings.network.name}: cannot take slices of {sides[0]}x{sides[1]}"
     try:
-        probabilities = network.eval()(torch.zeros(1, store.channels, *sides))
-        if probabilities.shape[2:] != torch.Size(sides):
-            raise ValueError(f"gives scores of shape {tuple(probabilities.shape)}")
-    except (ValueError, RuntimeError, IndexError, TypeError) as error:
-        reason = str(error).splitlines()[0]
-        raise BadInput(f"network.name={name}: cannot take slices of {sides[0]}x{sides[1]} ({reason})") from None
+        scores = network.eval()(image)
+        if scores.shape != (1, len(classes) + 1, *sides):
+            raise ValueError(f"gives scores of shape {tuple(scores.shape)}")
+        what = "settings: the loss cannot be computed"
+        tables = to_tensors(store, None, [store.class_index(name) for name in classes])
+        facts, scan_facts = ({name: fact[:1] for name, fact in table.items()} for table in tables)
+        scans = Scans(torch.zeros(1, dtype=torch.long), 1)
+        supervision(scores.detach(), image, Annotation(label, facts, scan_facts, scans))
+    except Exception as error:  # whatever a network or a term of a person's own raises
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise BadInput(f"{what} ({reason}); correct its arguments") from None
 
 
 def _gpu(device: str) -> dict[str, str]:
