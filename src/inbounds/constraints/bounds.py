@@ -93,11 +93,12 @@ class Tags:
         return _where_present(lower, upper, knowledge)
 
 
+@dataclass(frozen=True)
 class _Range:
     """A range with one number for all classes, one for each, or one row for each with a number per component."""
 
-    lower: Numbers | Tensor | None
-    upper: Numbers | Tensor | None
+    lower: Numbers | Tensor | None = None
+    upper: Numbers | Tensor | None = None
 
     def __post_init__(self) -> None:
         interval = Interval(_rows(self.lower), _rows(self.upper))
@@ -146,9 +147,6 @@ class Fixed(_Range):
         upper: Likewise.
     """
 
-    lower: Numbers | Tensor | None = None
-    upper: Numbers | Tensor | None = None
-
     def interval(self, knowledge: Knowledge) -> Interval:
         """The interval for each image, class and component."""
         return Interval(*self.sides(knowledge.like), trusted=True)
@@ -168,9 +166,6 @@ class Common(_Range):
         >>> Common(60, 2000)  # the paper's left ventricle
         Common(lower=60.0, upper=2000.0)
     """
-
-    lower: Numbers | Tensor | None = None
-    upper: Numbers | Tensor | None = None
 
     def interval(self, knowledge: Knowledge) -> Interval:
         """The interval for each image, class and component."""

@@ -44,8 +44,7 @@ class Motion:
 
     def each(self, scans: Scans) -> Motion:
         """That of each slice, where this is that of each scan."""
-        moved = (self.turn, self.shift, self.factor, self.gain, self.offset)
-        return Motion(self.sides, *(scans.each(x) for x in moved))
+        return Motion(self.sides, *map(scans.each, (self.turn, self.shift, self.factor, self.gain, self.offset)))
 
     def middle(self) -> Float[Tensor, " 2"]:
         """The middle of the images."""

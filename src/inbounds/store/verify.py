@@ -165,11 +165,7 @@ def labelled(store: Store, name: str) -> dict[str, float]:
 
 def _sizes(store: Store) -> dict[str, dict[str, float]]:
     """The sizes in pixels of each class over the slices that show it."""
-    areas = np.zeros((store.slices, len(store.classes)), dtype=np.int64)
-    for record in store.records:
-        truth = store.truth[record.first : record.range.stop]
-        for klass in range(len(store.classes)):
-            areas[record.first : record.range.stop, klass] = (truth == klass).sum(axis=(1, 2))
+    areas = np.array([np.bincount(store.truth[n].ravel(), minlength=256) for n in range(store.slices)])
     sizes = {}
     for klass, name in enumerate(store.classes[1:], start=1):
         shown = areas[areas[:, klass] > 0, klass]
