@@ -88,7 +88,7 @@ class Constraint:
             object.__setattr__(self, "name", self.statistic.fact)
 
     def __call__(
-        self, probs: Probs, image: Float[Tensor, "B channels *space"] | None = None, annotation: Annotation | None = None
+        self, probs: Probs, image: Float[Tensor, "B M *space"] | None = None, annotation: Annotation | None = None
     ) -> Float[Tensor, ""]:
         """The weighted penalty. `image` is needed by intensity statistics, `annotation` by bounds that use facts."""
         # Both sides in one tensor: half as many small kernels.

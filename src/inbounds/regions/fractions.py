@@ -9,12 +9,10 @@ from torch import Tensor
 from inbounds.regions.facts import FactColumns
 from inbounds.regions.scans import Scans, each, total
 from inbounds.regions.size import size
-from inbounds.regions.statistic import Probs, statistic, wide
+from inbounds.regions.statistic import Probs, Values, statistic, wide
 
 
-def share(
-    numerator: Float[Tensor, "N K M"], mass: Float[Tensor, "N K 1"], whole: Float[Tensor, "N #K M"]
-) -> Float[Tensor, "N K M"]:
+def share(numerator: Values, mass: Float[Tensor, "N K 1"], whole: Float[Tensor, "N #K M"]) -> Values:
     """Divide, taking a region of less than one pixel as completed to one pixel by the `whole` image.
 
     So the value is exact from one pixel of probability on, an empty region takes the value of the whole image, and
@@ -51,7 +49,7 @@ def _whole(
     return mean.unsqueeze(1), variance.unsqueeze(1)
 
 
-def _sums(probs: Probs, potential: Float[Tensor, "B #K M *space"], scans: Scans | None) -> Float[Tensor, "N K M"]:
+def _sums(probs: Probs, potential: Float[Tensor, "B #K M *space"], scans: Scans | None) -> Values:
     """`sum_p f_p S_p`, one component at a time so that no `(B, K, M, *space)` is ever held."""
     space = tuple(range(2, probs.ndim))
     parts = [(probs * potential[:, :, m]).sum(dim=space) for m in range(potential.shape[2])]
@@ -66,9 +64,7 @@ def _scale(potential: Float[Tensor, "B M *space"], scans: Scans | None) -> Float
 
 
 @statistic(scale=lambda probs, potential, *, scans=None: _scale(fit_to(probs, potential, shared=True), scans))
-def fraction(
-    probs: Probs, potential: Float[Tensor, "*batch M *space"], *, scans: Scans | None = None
-) -> Float[Tensor, "N K M"]:
+def fraction(probs: Probs, potential: Float[Tensor, "*batch M *space"], *, scans: Scans | None = None) -> Values:
     """The average of a potential over each soft region, `F_S = sum_p f_p S_p / sum_p S_p`.
 
     This is the paper's Eq. "general-fractional-term". The potential is `(M, *space)`, the same for all images, or
@@ -86,7 +82,7 @@ def fraction(
     return _average(probs, fit_to(probs, potential, shared=True), scans)
 
 
-def _average(probs: Probs, potential: Float[Tensor, "B M *space"], scans: Scans | None) -> Float[Tensor, "N K M"]:
+def _average(probs: Probs, potential: Float[Tensor, "B M *space"], scans: Scans | None) -> Values:
     mean, _ = _whole(potential, scans)
     return share(_sums(probs, potential.unsqueeze(1), scans), size(probs, scans=scans), mean)
 
@@ -100,9 +96,7 @@ _COLUMNS = FactColumns(
 
 
 @statistic(scale=lambda probs, image, *, scans=None: _scale(fit_to(probs, image), scans), columns=_COLUMNS)
-def mean_intensity(
-    probs: Probs, image: Float[Tensor, "B M *space"], *, scans: Scans | None = None
-) -> Float[Tensor, "N K M"]:
+def mean_intensity(probs: Probs, image: Float[Tensor, "B M *space"], *, scans: Scans | None = None) -> Values:
     """The mean brightness of each soft region, one component per image channel: `fraction` with `f = image`.
 
     Empty region: the mean of the whole image. Natural scale: the variance of the image's intensity.
@@ -115,9 +109,7 @@ def mean_intensity(
 
 
 @statistic(scale=lambda probs, image, *, scans=None: _scale(fit_to(probs, image), scans).square())
-def variance_intensity(
-    probs: Probs, image: Float[Tensor, "B M *space"], *, scans: Scans | None = None
-) -> Float[Tensor, "N K M"]:
+def variance_intensity(probs: Probs, image: Float[Tensor, "B M *space"], *, scans: Scans | None = None) -> Values:
     """How much the brightness varies inside each soft region, `sum_p (I_p - mean)^2 S_p / sum_p S_p`.
 
     Empty region: the variance of the whole image. Natural scale: the squared variance of the image's intensity.

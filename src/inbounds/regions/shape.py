@@ -16,7 +16,7 @@ from inbounds.regions.facts import FactColumns, Geometry
 from inbounds.regions.fractions import share
 from inbounds.regions.scans import Scans, each, total
 from inbounds.regions.size import size
-from inbounds.regions.statistic import Probs, statistic, wide
+from inbounds.regions.statistic import Probs, Values, statistic, wide
 
 
 def _diagonal(probs: Tensor, *_: Any, **__: Any) -> float:
@@ -38,9 +38,8 @@ def _marginal(probs: Tensor, axis: int) -> Float[Tensor, "B K n"]:
 
 def _outside(axis: int, value: float, geometry: Geometry) -> str:
     side = geometry.shape[axis]
-    return (
-        "" if -0.5 <= value <= side - 0.5 else f"it lies outside the slice, which has {side} of them (0 to {side - 1})"
-    )
+    inside = -0.5 <= value <= side - 0.5
+    return "" if inside else f"it lies outside the slice, which has {side} of them (0 to {side - 1})"
 
 
 _COLUMNS = FactColumns(
@@ -53,7 +52,7 @@ _COLUMNS = FactColumns(
 
 
 @statistic(scale=_diagonal, columns=_COLUMNS)
-def centroid(probs: Probs, *, scans: Scans | None = None) -> Float[Tensor, "N K M"]:
+def centroid(probs: Probs, *, scans: Scans | None = None) -> Values:
     """The centre of mass of each soft region: `fraction` with the pixel coordinates as potential.
 
     One component per axis. Over the slices of a scan it is the in-plane centre of the whole stack.
@@ -74,7 +73,7 @@ def centroid(probs: Probs, *, scans: Scans | None = None) -> Float[Tensor, "N K 
 
 
 @statistic(scale=lambda probs, *_, **__: _diagonal(probs) ** 2)
-def spread(probs: Probs, *, scans: Scans | None = None) -> Float[Tensor, "N K M"]:
+def spread(probs: Probs, *, scans: Scans | None = None) -> Values:
     """How far each soft region reaches along each axis: the second central moment, in squared pixels.
 
     Component `m` is `sum_p (x_m - centroid_m)^2 S_p / sum_p S_p`, a variance; its root is a distance.
@@ -110,7 +109,7 @@ def exponents(order: int | tuple[int, ...], dimensions: int) -> list[tuple[int, 
 
 
 @statistic(scale=lambda *_, **__: 1.0)
-def moment(probs: Probs, order: int | tuple[int, ...], *, scans: Scans | None = None) -> Float[Tensor, "N K M"]:
+def moment(probs: Probs, order: int | tuple[int, ...], *, scans: Scans | None = None) -> Values:
     """Central, scale-normalised shape moments: the same for a region moved or enlarged.
 
     For exponents `(p, q)`: `sum (row - r)^p (column - c)^q S / V^(1 + (p + q) / 2)`, with `V` the size and `(r, c)` the

@@ -19,6 +19,7 @@ from inbounds.regions.scans import Scans
 P = ParamSpec("P")
 Number = Tensor | float
 Probs: TypeAlias = Float[Tensor, "B K *space"]
+Values: TypeAlias = Float[Tensor, "N K M"]
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -67,7 +68,7 @@ class Statistic(Generic[P]):
     needs_image: bool
     columns: FactColumns | None = None
 
-    def __call__(self, probs: Tensor, *args: P.args, **kwargs: P.kwargs) -> Float[Tensor, "N K M"]:
+    def __call__(self, probs: Tensor, *args: P.args, **kwargs: P.kwargs) -> Values:
         """Measure every class of every image."""
         check_probs(probs)
         return self.function(probs, *args, **kwargs)

@@ -70,24 +70,23 @@ def simulate(
 
     def pieces() -> Iterator[np.ndarray]:
         for record in track(store.records):
+            key = zlib.crc32(record.name.encode())  # the same everywhere
             truth = store.truth[record.first : record.first + record.slices]
             if not record.truth:
                 yield np.full_like(truth, UNLABELLED)
                 continue
             label = np.empty_like(truth)
             for number, mask in enumerate(truth):
-                rng = np.random.default_rng([seed, _key(record.name), number])
+                rng = np.random.default_rng([seed, key, number])
                 label[number] = draw(mask, [0, *classes] if background and strategy == "scribble" else classes, rng)
                 if background and strategy not in ("box", "scribble"):
-                    label[number] = np.where(
-                        label[number] == UNLABELLED, background_seeds(mask, classes, rng), label[number]
-                    )
-            rows = measure(
-                store, record, truth, classes, np.random.default_rng([seed, _key(record.name)]), noise or Noise()
-            )
-            facts.extend(
-                _boxed(rows, truth, record, box_share, draw.keywords.get("margin", 0)) if strategy == "box" else rows
-            )
+                    blank = label[number] == UNLABELLED
+                    label[number][blank] = background_seeds(mask, classes, rng)[blank]
+            rng = np.random.default_rng([seed, key])
+            rows: Iterable[Fact] = measure(store, record, truth, classes, rng, noise or Noise())
+            if strategy == "box":
+                rows = _boxed(rows, truth, record, box_share, draw.keywords.get("margin", 0))
+            facts.extend(rows)
             yield label
 
     about: dict[str, Any] = {
@@ -102,11 +101,6 @@ def simulate(
         low, high = box_share
         about |= {"box_share": list(box_share), "size_relative": (high - low) / (high + low)}
     write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes))
-
-
-def _key(name: str) -> int:
-    """A number for a scan's name, the same everywhere."""
-    return zlib.crc32(name.encode())
 
 
 def _boxed(

@@ -6,6 +6,7 @@ Each takes its settings as keywords; the defaults are those of the paper's rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from inbounds.constraints import Common, Constraint, Individual, Tags
@@ -17,11 +18,13 @@ from inbounds.regions import compactness, size
 from inbounds.supervision.supervision import Supervision
 
 Classes: TypeAlias = Sequence[int] | None
+Scope: TypeAlias = Literal["image", "volume"]
+Sides: TypeAlias = Literal["both", "upper"]
 ASCENT, EXACT = Ascent(), Exact()
 
 
-def _sized(bounds: Bounds, weight: float, classes: Classes) -> Supervision:
-    return Supervision(constraints=[Constraint(size, bounds, weight=weight, classes=classes)])
+def _sized(bounds: Bounds, weight: float, classes: Classes, scope: Scope = "image") -> Supervision:
+    return Supervision(constraints=[Constraint(size, bounds, weight=weight, classes=classes, scope=scope)])
 
 
 def full() -> Supervision:
@@ -56,8 +59,7 @@ def individual_upper(*, relative: float = 0.1, weight: float = 0.01, classes: Cl
 
 def volume(*, relative: float = 0.1, weight: float = 0.01, classes: Classes = None) -> Supervision:
     """Labelled pixels and the volume of each whole scan within 10 %, without tags. A batch holds whole scans."""
-    bounds = Individual(relative=relative)
-    return Supervision(constraints=[Constraint(size, bounds, weight=weight, classes=classes, scope="volume")])
+    return _sized(Individual(relative=relative), weight, classes, scope="volume")
 
 
 def centroid(
@@ -74,10 +76,9 @@ def centroid(
     The paper proposes this as future work and gives no weight. A region 20 pixels off along one axis of a 256x256 image
     costs as much as one about 240 pixels too large.
     """
+    sized = common(lower=lower, upper=upper, weight=weight, classes=classes)
     where = Constraint(centroid_of, Individual(absolute=absolute), weight=centroid_weight, classes=classes)
-    return Supervision(
-        constraints=[*common(lower=lower, upper=upper, weight=weight, classes=classes).constraints, where]
-    )
+    return Supervision(constraints=[*sized.constraints, where])
 
 
 def compact(*, upper: Numbers = 20, weight: float = 0.01, classes: Classes = None) -> Supervision:
@@ -87,16 +88,10 @@ def compact(*, upper: Numbers = 20, weight: float = 0.01, classes: Classes = Non
 
 
 def _proposed(
-    bounds: Bounds,
-    project: Projection,
-    harden: bool,
-    classes: Classes,
-    *,
-    sides: Literal["both", "upper"] = "both",
-    scope: Literal["image", "volume"] = "image",
+    bounds: Bounds, project: Projection, harden: bool, classes: Classes, sides: Sides = "both", scope: Scope = "image"
 ) -> Supervision:
-    bounded = Constraint(size, bounds, weight=0.0, classes=classes, scope=scope)
-    return Supervision(constraints=[bounded], proposals=Proposals(bounded, project, harden, sides))
+    bounded = _sized(bounds, 0.0, classes, scope)
+    return replace(bounded, proposals=Proposals(bounded.constraints[0], project, harden, sides))
 
 
 def proposals_tags(*, project: Projection = ASCENT, harden: bool = True, classes: Classes = None) -> Supervision:
