@@ -255,9 +255,7 @@ class Individual:
         ends = [end for end in range_of(name) if end in knowledge.facts]
         nothing = torch.full_like(like, torch.nan) if ends else None
         value = knowledge.get(name).expand_as(like) if nothing is None or name in knowledge.facts else nothing
-        margin = (
-            self.relative * value.abs() if self.relative is not None else torch.full_like(value, self.absolute or 0)
-        )
+        margin = torch.full_like(value, self.absolute or 0) if self.relative is None else self.relative * value.abs()
         unknown = value.isnan()
         lower = torch.where(unknown, -torch.inf, value - margin)
         upper = torch.where(unknown, torch.inf, value + margin)

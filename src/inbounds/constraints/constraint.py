@@ -103,9 +103,8 @@ class Constraint:
         check_probs(probs)
         if annotation is not None and annotation.batch != probs.shape[0]:
             raise ValueError(f"annotation of {annotation.batch} images for probabilities of {probs.shape[0]}")
-        return self.statistic(
-            select(probs, constrained(self.classes, probs.shape[1])), **self._inputs(image, annotation)
-        )
+        chosen = select(probs, constrained(self.classes, probs.shape[1]))
+        return self.statistic(chosen, **self._inputs(image, annotation))
 
     def interval(
         self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None, *, aimed: bool = False
@@ -161,9 +160,8 @@ class Constraint:
             upper = interval.upper if presence is not None else torch.where(cut, torch.inf, interval.upper)
             interval = Interval(lower, upper, trusted=True)
         for side in (interval.lower, interval.upper):
-            if side.ndim > 3 or any(
-                n not in (1, m) for n, m in zip(side.shape[::-1], values.shape[::-1], strict=False)
-            ):
+            lengths = zip(side.shape[::-1], values.shape[::-1], strict=False)
+            if side.ndim > 3 or any(n not in (1, m) for n, m in lengths):
                 raise ValueError(
                     f"bounds of shape {tuple(side.shape)} do not fit values of shape {tuple(values.shape)}"
                 )
@@ -172,14 +170,12 @@ class Constraint:
     def _facts(self, K: int, annotation: Annotation | None) -> Mapping[str, Tensor]:
         if annotation is None:
             return {}
-        facts = dict(annotation.facts)
-        if self.scope == "volume":
-            facts = dict(annotation.scan_facts)
-            own = getattr(self.bounds, "fact", None) or self.statistic.fact
-            names = (own, *range_of(own))
-            if self.statistic.presence is not None and not any(name in facts for name in names):
-                known = annotation.facts
-                facts |= {name: total(known[name], annotation.scans) for name in names if name in known}
+        known = annotation.facts
+        facts = dict(annotation.scan_facts if self.scope == "volume" else known)
+        own = getattr(self.bounds, "fact", None) or self.statistic.fact
+        names = (own, *range_of(own))
+        if self.scope == "volume" and self.statistic.presence is not None and facts.keys().isdisjoint(names):
+            facts |= {name: total(known[name], annotation.scans) for name in names if name in known}
         for name, fact in facts.items():
             if fact.shape[1] != K:
                 raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but the prediction has {K} classes")

@@ -25,7 +25,8 @@ UNLIKE = 1.5
 """Scans whose pixels, or the longer sides of whose slices, differ by more than this factor are pointed out."""
 
 Append = Callable[[np.ndarray], None]
-Fit = Callable[[tuple[int, int], tuple[int, int]], GridWindow]
+Shape = tuple[int, int]
+Fit = Callable[[Shape, Shape], GridWindow]
 Track = Callable[[Sequence[Source]], Iterable[Source]]
 
 FITS: dict[str, Fit] = {
@@ -55,7 +56,7 @@ class Plan:
 
     name: str
     classes: tuple[str, ...]
-    shape: tuple[int, int]
+    shape: Shape
     fit: Fit
     fitting: str
     dtype: Literal["uint8", "float16"] = "uint8"
@@ -73,11 +74,7 @@ class Report:
 
 
 def placed(
-    original: tuple[int, int],
-    shape: tuple[int, int],
-    spacing: tuple[float, float, float],
-    fit: Fit,
-    pixel: float | None,
+    original: Shape, shape: Shape, spacing: tuple[float, float, float], fit: Fit, pixel: float | None
 ) -> GridWindow:
     """How a slice lies on the grid: with pixels of so many mm, or by a rule that knows rows and columns alone."""
     return fit(original, shape) if pixel is None else GridWindow.metric(original, shape, spacing[1:], pixel)
@@ -239,7 +236,7 @@ def _record(
         name=source.name,
         patient=source.patient,
         split=source.split or "train",
-        first=before[-1].first + before[-1].slices if before else 0,
+        first=before[-1].range.stop if before else 0,
         slices=loaded.image.shape[1],
         fit=fit,
         spacing=loaded.spacing,
