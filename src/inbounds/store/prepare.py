@@ -15,7 +15,7 @@ from jaxtyping import Float, Shaped
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.errors import BadInput
 from inbounds.sources.source import Loaded, Source
-from inbounds.store.grid import GridWindow
+from inbounds.store.grid import GridWindow, Shape
 from inbounds.store.record import Record
 from inbounds.store.rle import array_file, labels_file
 from inbounds.store.store import SCHEMA, Store, checksum
@@ -25,7 +25,6 @@ UNLIKE = 1.5
 """Scans whose pixels, or the longer sides of whose slices, differ by more than this factor are pointed out."""
 
 Append = Callable[[np.ndarray], None]
-Shape = tuple[int, int]
 Fit = Callable[[Shape, Shape], GridWindow]
 Track = Callable[[Sequence[Source]], Iterable[Source]]
 
