@@ -89,12 +89,11 @@ class Annotation:
             for name, fact in facts.items():
                 if fact.shape[1] != classes:
                     raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but there are {classes} classes")
-                bad = fact.isinf()
+                bad, wanted = fact.isinf(), "finite, or NaN for unknown"
                 if name == "present":
-                    bad = ~(fact.isnan() | (fact == 0) | (fact == 1))
+                    bad, wanted = ~(fact.isnan() | (fact == 0) | (fact == 1)), "0, 1 or NaN"
                 if bool(bad.any()):
                     at = tuple(bad.nonzero()[0].tolist())
-                    wanted = "0, 1 or NaN" if name == "present" else "finite, or NaN for unknown"
                     raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}: it must be {wanted}")
                 other = facts.get(f"{name.removesuffix('_min')}_max") if name.endswith("_min") else None
                 if other is not None and bool((fact > other).any()):

@@ -15,6 +15,7 @@ from inbounds.batches.fact_tensors import region_stays
 from inbounds.batches.samples import Batch
 from inbounds.regions import Motion, statistics
 from inbounds.regions.facts import range_of, turned
+from inbounds.store.facts import given_columns
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,8 @@ class Augment:
         return Motion((height, width), turn, shift, factor, gain, offset)
 
     def _facts(self, facts: dict[str, Tensor], motion: Motion, cut: Tensor | None = None) -> dict[str, Tensor]:
-        for name, one in statistics.items():
-            if one.columns is not None:
-                facts |= one.columns.follow(facts, name, motion)
+        for name, columns in given_columns().items():
+            facts |= columns.follow(facts, name, motion)
         if self.stays_on_grid or not facts:
             return facts
         any_fact = next(iter(facts.values()))
@@ -121,7 +121,7 @@ class Augment:
         if "cut" in facts:
             cut = cut | (facts["cut"][..., 0] == 1)
         cut = cut[..., None]
-        for name in [name for name, one in statistics.items() if one.columns is not None and one.presence is None]:
+        for name in [name for name in given_columns() if statistics[name].presence is None]:
             facts |= {one: torch.where(cut, torch.nan, facts[one]) for one in (name, *range_of(name)) if one in facts}
         return facts | {"cut": cut.to(any_fact.dtype)}
 
@@ -129,9 +129,8 @@ class Augment:
 def _grid(image: Tensor, motion: Motion) -> Float[Tensor, "n H W 2"]:
     """For each pixel of the result where it comes from, in the coordinates of `grid_sample`."""
     height, width = image.shape[-2:]
-    rows = torch.arange(height, device=image.device, dtype=image.dtype)
-    columns = torch.arange(width, device=image.device, dtype=image.dtype)
-    pixels = torch.stack(torch.meshgrid(rows, columns, indexing="ij"), dim=-1).reshape(1, -1, 2)
+    axes = [torch.arange(side, device=image.device, dtype=image.dtype) for side in (height, width)]
+    pixels = torch.stack(torch.meshgrid(axes, indexing="ij"), dim=-1).reshape(1, -1, 2)
     middle = motion.middle()
     centred = (pixels - middle - motion.shift[:, None, :]) / motion.factor[:, None, None]
     source = turned(motion.turn.transpose(1, 2), centred) + middle
@@ -152,6 +151,5 @@ def _whole_frame_stays(motion: Motion) -> Bool[Tensor, " n"]:
     ends = [[r, c] for r in (0.0, height - 1.0) for c in (0.0, width - 1.0)]
     corners = torch.stack([torch.stack([motion.turn.new_full((), v) for v in corner]) for corner in ends])
     moved = motion.points(corners.expand(len(motion.turn), -1, -1))
-    limit = 2 * motion.middle()
     slack = 1e-3
-    return ((moved >= -slack) & (moved <= limit + slack)).all(dim=-1).all(dim=-1)
+    return ((moved >= -slack) & (moved <= 2 * motion.middle() + slack)).all(dim=-1).all(dim=-1)

@@ -48,8 +48,8 @@ def to_tensors(store: Store, facts: Facts | None, classes: Sequence[int]) -> tup
         table, row = (scans, scan) if fact.slice is None else (slices, store.records[scan].first + fact.slice)
         for name, value in values.items():
             table[name][row, column[fact.klass], : len(value)] = torch.tensor(value)
-    for name, one in statistics.items():
-        if one.columns is not None and one.presence is not None:
+    for name in given_columns():
+        if statistics[name].presence is not None:
             _add_up(store, name, slices, scans)
     if any(_may_be_cut(record) for record in store.records):
         _mark_cut(store, slices, scans)

@@ -181,19 +181,15 @@ def load(
         numbers = sorted(full)
     numbers = [n for n in numbers for _ in range(repeat if n in full else 1)]
     remap = class_table(len(store.classes), chosen)
-    spans = [slice(store.records[n].first, store.records[n].range.stop) for n in numbers]
-    given, complete = store.label(annotation), store.truth if full else None
-    pieces = []
-    for n, span in zip(numbers, spans, strict=True):
-        source = given
-        if complete is not None and n in full:
-            source = complete
-            for fact in table.values():
-                fact[span] = torch.nan
-            for fact in scan_table.values():
-                fact[n] = torch.nan
-        pieces.append(remap[source[span]])
-    rows = torch.from_numpy(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
+    spans = [slice(record.first, record.range.stop) for record in store.records]
+    for n in full:
+        for fact in table.values():
+            fact[spans[n]] = torch.nan
+        for fact in scan_table.values():
+            fact[n] = torch.nan
+    given = store.label(annotation)
+    pieces = [remap[(store.truth if n in full else given)[spans[n]]] for n in numbers]
+    rows = torch.tensor([row for n in numbers for row in store.records[n].range])
     label_weight = None
     if weak_label_weight != 1:
         each = [1.0 if n in full else weak_label_weight for n in numbers for _ in store.records[n].range]

@@ -93,11 +93,12 @@ class Tags:
         return _where_present(lower, upper, knowledge)
 
 
+@dataclass(frozen=True)
 class _Range:
     """A range with one number for all classes, one for each, or one row for each with a number per component."""
 
-    lower: Numbers | Tensor | None
-    upper: Numbers | Tensor | None
+    lower: Numbers | Tensor | None = None
+    upper: Numbers | Tensor | None = None
 
     def __post_init__(self) -> None:
         interval = Interval(_rows(self.lower), _rows(self.upper))
@@ -146,9 +147,6 @@ class Fixed(_Range):
         upper: Likewise.
     """
 
-    lower: Numbers | Tensor | None = None
-    upper: Numbers | Tensor | None = None
-
     def interval(self, knowledge: Knowledge) -> Interval:
         """The interval for each image, class and component."""
         return Interval(*self.sides(knowledge.like), trusted=True)
@@ -168,9 +166,6 @@ class Common(_Range):
         >>> Common(60, 2000)  # the paper's left ventricle
         Common(lower=60.0, upper=2000.0)
     """
-
-    lower: Numbers | Tensor | None = None
-    upper: Numbers | Tensor | None = None
 
     def interval(self, knowledge: Knowledge) -> Interval:
         """The interval for each image, class and component."""
@@ -260,9 +255,7 @@ class Individual:
         ends = [end for end in range_of(name) if end in knowledge.facts]
         nothing = torch.full_like(like, torch.nan) if ends else None
         value = knowledge.get(name).expand_as(like) if nothing is None or name in knowledge.facts else nothing
-        margin = (
-            self.relative * value.abs() if self.relative is not None else torch.full_like(value, self.absolute or 0)
-        )
+        margin = torch.full_like(value, self.absolute or 0) if self.relative is None else self.relative * value.abs()
         unknown = value.isnan()
         lower = torch.where(unknown, -torch.inf, value - margin)
         upper = torch.where(unknown, torch.inf, value + margin)

@@ -19,7 +19,7 @@ from inbounds.constraints.penalties import Penalty, quadratic
 from inbounds.regions import Scans, Statistic
 from inbounds.regions.facts import range_of
 from inbounds.regions.scans import total
-from inbounds.regions.statistic import check_probs, most_probable
+from inbounds.regions.statistic import Probs, check_probs, most_probable
 
 
 @dataclass(frozen=True)
@@ -80,22 +80,15 @@ class Constraint:
         if not isinstance(self.weight, Tensor | int | float) or not math.isfinite(float(self.weight)):
             raise ValueError(f"weight must be a finite number or a 0-d tensor, not {self.weight!r}")
         if self.classes is not None:
-            if (
-                isinstance(self.classes, int)
-                or not self.classes
-                or len(set(self.classes)) != len(self.classes)
-                or min(self.classes) < 0
-            ):
+            different = not isinstance(self.classes, int) and len(set(self.classes)) == len(self.classes)
+            if not different or not self.classes or min(self.classes) < 0:
                 raise ValueError(f"classes must be different numbers of 0 or more, not {self.classes}")
             object.__setattr__(self, "classes", tuple(self.classes))
         if not self.name:
             object.__setattr__(self, "name", self.statistic.fact)
 
     def __call__(
-        self,
-        probs: Float[Tensor, "B K *space"],
-        image: Float[Tensor, "B channels *space"] | None = None,
-        annotation: Annotation | None = None,
+        self, probs: Probs, image: Float[Tensor, "B M *space"] | None = None, annotation: Annotation | None = None
     ) -> Float[Tensor, ""]:
         """The weighted penalty. `image` is needed by intensity statistics, `annotation` by bounds that use facts."""
         # Both sides in one tensor: half as many small kernels.
@@ -104,34 +97,23 @@ class Constraint:
         return self.weight * (cost / scale).mean()
 
     def values(
-        self, probs: Float[Tensor, "B K *space"], image: Tensor | None = None, annotation: Annotation | None = None
+        self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None
     ) -> Float[Tensor, "N C M"]:
         """The statistic of the constrained classes, of each image or scan."""
         check_probs(probs)
         if annotation is not None and annotation.batch != probs.shape[0]:
             raise ValueError(f"annotation of {annotation.batch} images for probabilities of {probs.shape[0]}")
-        return self.statistic(
-            select(probs, constrained(self.classes, probs.shape[1])), **self._inputs(image, annotation)
-        )
+        chosen = select(probs, constrained(self.classes, probs.shape[1]))
+        return self.statistic(chosen, **self._inputs(image, annotation))
 
     def interval(
-        self,
-        probs: Float[Tensor, "B K *space"],
-        image: Tensor | None = None,
-        annotation: Annotation | None = None,
-        *,
-        aimed: bool = False,
+        self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None, *, aimed: bool = False
     ) -> Interval:
         """The bounds of the constrained classes, of each image or scan; with `aimed`, tightened."""
         return self._interval(self.values(probs, image, annotation), probs, image, annotation, aimed)
 
     def violation(
-        self,
-        probs: Float[Tensor, "B K *space"],
-        image: Tensor | None = None,
-        annotation: Annotation | None = None,
-        *,
-        hard: bool = False,
+        self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None, *, hard: bool = False
     ) -> Float[Tensor, "N C M"]:
         """By how much the nearer bound is overstepped, in the statistic's own unit; 0 or less means inside.
 
@@ -146,12 +128,7 @@ class Constraint:
         return torch.maximum(below, above)
 
     def satisfied(
-        self,
-        probs: Float[Tensor, "B K *space"],
-        image: Tensor | None = None,
-        annotation: Annotation | None = None,
-        *,
-        hard: bool = False,
+        self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None, *, hard: bool = False
     ) -> tuple[Bool[Tensor, " N"], Bool[Tensor, " N"]]:
         """Whether each image or scan keeps to all its bounds; and whether it has any: what is unknown is kept to."""
         violation = self.violation(probs, image, annotation, hard=hard).flatten(1)
@@ -183,9 +160,8 @@ class Constraint:
             upper = interval.upper if presence is not None else torch.where(cut, torch.inf, interval.upper)
             interval = Interval(lower, upper, trusted=True)
         for side in (interval.lower, interval.upper):
-            if side.ndim > 3 or any(
-                n not in (1, m) for n, m in zip(side.shape[::-1], values.shape[::-1], strict=False)
-            ):
+            lengths = zip(side.shape[::-1], values.shape[::-1], strict=False)
+            if side.ndim > 3 or any(n not in (1, m) for n, m in lengths):
                 raise ValueError(
                     f"bounds of shape {tuple(side.shape)} do not fit values of shape {tuple(values.shape)}"
                 )
@@ -194,14 +170,12 @@ class Constraint:
     def _facts(self, K: int, annotation: Annotation | None) -> Mapping[str, Tensor]:
         if annotation is None:
             return {}
-        facts = dict(annotation.facts)
-        if self.scope == "volume":
-            facts = dict(annotation.scan_facts)
-            own = getattr(self.bounds, "fact", None) or self.statistic.fact
-            names = (own, *range_of(own))
-            if self.statistic.presence is not None and not any(name in facts for name in names):
-                known = annotation.facts
-                facts |= {name: total(known[name], annotation.scans) for name in names if name in known}
+        known = annotation.facts
+        facts = dict(annotation.scan_facts if self.scope == "volume" else known)
+        own = getattr(self.bounds, "fact", None) or self.statistic.fact
+        names = (own, *range_of(own))
+        if self.scope == "volume" and self.statistic.presence is not None and facts.keys().isdisjoint(names):
+            facts |= {name: total(known[name], annotation.scans) for name in names if name in known}
         for name, fact in facts.items():
             if fact.shape[1] != K:
                 raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but the prediction has {K} classes")

@@ -8,10 +8,7 @@ from inbounds.regions.shape import centroid, moment, spread
 from inbounds.regions.size import size
 from inbounds.regions.statistic import Statistic, statistic
 
-_KNOWN: tuple[Statistic[...], ...] = (
-    *(size, centroid, spread, moment),
-    *(mean_intensity, variance_intensity, compactness),
-)
+_KNOWN: tuple[Statistic[...], ...] = (size, centroid, spread, moment, mean_intensity, variance_intensity, compactness)
 statistics: dict[str, Statistic[...]] = {known.fact: known for known in _KNOWN}
 """Those that settings may name and tables may give: one that is put here is known to both. `fraction` is not among
 them, as it needs a potential."""

@@ -11,7 +11,7 @@ from torch.nn import functional
 from inbounds.regions.facts import FactColumns
 from inbounds.regions.scans import Scans, total
 from inbounds.regions.size import size
-from inbounds.regions.statistic import statistic, wide
+from inbounds.regions.statistic import Probs, statistic, wide
 
 SMOOTHING = 1e-3
 
@@ -29,7 +29,7 @@ _COLUMNS = FactColumns(
 
 
 @statistic(scale=_scale, columns=_COLUMNS)
-def compactness(probs: Float[Tensor, "B K *space"], *, scans: Scans | None = None) -> Float[Tensor, "N K 1"]:
+def compactness(probs: Probs, *, scans: Scans | None = None) -> Float[Tensor, "N K 1"]:
     """The squared perimeter over the size, `P^2 / V`, or in 3-D `P^3 / V^2` of the surface: least for what is round.
 
     `P = sum_v sqrt(|g_v|^2 + e^2) - e` over the corners `v` between pixels, with `e` = 0.001, where `g_v` has for each

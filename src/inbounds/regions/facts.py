@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from inbounds.regions.scans import Scans
+
+Points: TypeAlias = Float[Tensor, "n P 2"]
 
 
 @dataclass(frozen=True)
@@ -44,21 +47,18 @@ class Motion:
 
     def each(self, scans: Scans) -> Motion:
         """That of each slice, where this is that of each scan."""
-        moved = (self.turn, self.shift, self.factor, self.gain, self.offset)
-        return Motion(self.sides, *(scans.each(x) for x in moved))
+        return Motion(self.sides, *map(scans.each, (self.turn, self.shift, self.factor, self.gain, self.offset)))
 
     def middle(self) -> Float[Tensor, " 2"]:
         """The middle of the images."""
         return torch.stack([self.turn.new_full((), (side - 1) / 2) for side in self.sides])
 
-    def points(self, points: Float[Tensor, "n P 2"]) -> Float[Tensor, "n P 2"]:
+    def points(self, points: Points) -> Points:
         """Where points (row, column) end up."""
         middle = self.middle()
         return turned(self.turn, points - middle) * self.factor[:, None, None] + middle + self.shift[:, None, :]
 
-    def boxes(
-        self, low: Float[Tensor, "n P 2"], high: Float[Tensor, "n P 2"]
-    ) -> tuple[Float[Tensor, "n P 2"], Float[Tensor, "n P 2"]]:
+    def boxes(self, low: Points, high: Points) -> tuple[Points, Points]:
         """The smallest upright boxes around what lay between two corners; NaN is an open side, and may open others."""
         middle, turn = self.middle(), self.turn[:, None]
         ends = (low.nan_to_num(-torch.inf) - middle, high.nan_to_num(torch.inf) - middle)
@@ -68,7 +68,7 @@ class Motion:
         return torch.where(low.isinf(), torch.nan, low), torch.where(high.isinf(), torch.nan, high)
 
 
-def turned(matrix: Float[Tensor, "n 2 2"], points: Float[Tensor, "n P 2"]) -> Float[Tensor, "n P 2"]:
+def turned(matrix: Float[Tensor, "n 2 2"], points: Points) -> Points:
     """Written out, because a matrix product may be rounded to half precision, which moves pixels."""
     return (matrix[:, None] * points[..., None, :]).sum(dim=-1)
 

@@ -9,12 +9,10 @@ from torch import Tensor
 from inbounds.regions.facts import FactColumns
 from inbounds.regions.scans import Scans, each, total
 from inbounds.regions.size import size
-from inbounds.regions.statistic import statistic, wide
+from inbounds.regions.statistic import Probs, Values, statistic, wide
 
 
-def share(
-    numerator: Float[Tensor, "N K M"], mass: Float[Tensor, "N K 1"], whole: Float[Tensor, "N #K M"]
-) -> Float[Tensor, "N K M"]:
+def share(numerator: Values, mass: Float[Tensor, "N K 1"], whole: Float[Tensor, "N #K M"]) -> Values:
     """Divide, taking a region of less than one pixel as completed to one pixel by the `whole` image.
 
     So the value is exact from one pixel of probability on, an empty region takes the value of the whole image, and
@@ -29,14 +27,10 @@ def fit_to(probs: Tensor, potential: Tensor, *, shared: bool = False) -> Float[T
     batch, space = probs.shape[0], probs.shape[2:]
     if shared and potential.ndim == probs.ndim - 1:
         potential = potential.unsqueeze(0).expand(batch, *potential.shape)
-    if (
-        potential.ndim != probs.ndim
-        or potential.shape[0] != batch
-        or potential.shape[2:] != space
-        or not potential.shape[1]
-    ):
+    given = tuple(potential.shape)
+    if len(given) != probs.ndim or (given[0], *given[2:]) != (batch, *space) or not given[1]:
         raise ValueError(
-            f"an image or potential of shape {tuple(potential.shape)} does not fit probabilities of shape "
+            f"an image or potential of shape {given} does not fit probabilities of shape "
             f"{tuple(probs.shape)}: it must be {'(M, *space) or ' if shared else ''}(B, M, *space) with B={batch} and "
             f"space={tuple(space)}"
         )
@@ -55,17 +49,11 @@ def _whole(
     return mean.unsqueeze(1), variance.unsqueeze(1)
 
 
-def _sums(
-    probs: Float[Tensor, "B K *space"], potential: Float[Tensor, "B #K M *space"], scans: Scans | None
-) -> Float[Tensor, "N K M"]:
+def _sums(probs: Probs, potential: Float[Tensor, "B #K M *space"], scans: Scans | None) -> Values:
     """`sum_p f_p S_p`, one component at a time so that no `(B, K, M, *space)` is ever held."""
     space = tuple(range(2, probs.ndim))
     parts = [(probs * potential[:, :, m]).sum(dim=space) for m in range(potential.shape[2])]
     return total(torch.stack(parts, dim=-1), scans)
-
-
-def _fraction_scale(probs: Tensor, potential: Tensor, *, scans: Scans | None = None) -> Tensor:
-    return _scale(fit_to(probs, potential, shared=True), scans)
 
 
 def _scale(potential: Float[Tensor, "B M *space"], scans: Scans | None) -> Float[Tensor, "N 1 M"]:
@@ -75,10 +63,8 @@ def _scale(potential: Float[Tensor, "B M *space"], scans: Scans | None) -> Float
     return torch.where(variance > rounding.square(), variance, 1)
 
 
-@statistic(scale=_fraction_scale)
-def fraction(
-    probs: Float[Tensor, "B K *space"], potential: Float[Tensor, "*batch M *space"], *, scans: Scans | None = None
-) -> Float[Tensor, "N K M"]:
+@statistic(scale=lambda probs, potential, *, scans=None: _scale(fit_to(probs, potential, shared=True), scans))
+def fraction(probs: Probs, potential: Float[Tensor, "*batch M *space"], *, scans: Scans | None = None) -> Values:
     """The average of a potential over each soft region, `F_S = sum_p f_p S_p / sum_p S_p`.
 
     This is the paper's Eq. "general-fractional-term". The potential is `(M, *space)`, the same for all images, or
@@ -96,15 +82,9 @@ def fraction(
     return _average(probs, fit_to(probs, potential, shared=True), scans)
 
 
-def _average(
-    probs: Float[Tensor, "B K *space"], potential: Float[Tensor, "B M *space"], scans: Scans | None
-) -> Float[Tensor, "N K M"]:
+def _average(probs: Probs, potential: Float[Tensor, "B M *space"], scans: Scans | None) -> Values:
     mean, _ = _whole(potential, scans)
     return share(_sums(probs, potential.unsqueeze(1), scans), size(probs, scans=scans), mean)
-
-
-def _intensity_scale(probs: Tensor, image: Tensor, *, scans: Scans | None = None) -> Tensor:
-    return _scale(fit_to(probs, image), scans)
 
 
 _COLUMNS = FactColumns(
@@ -115,10 +95,8 @@ _COLUMNS = FactColumns(
 )
 
 
-@statistic(scale=_intensity_scale, columns=_COLUMNS)
-def mean_intensity(
-    probs: Float[Tensor, "B K *space"], image: Float[Tensor, "B M *space"], *, scans: Scans | None = None
-) -> Float[Tensor, "N K M"]:
+@statistic(scale=lambda probs, image, *, scans=None: _scale(fit_to(probs, image), scans), columns=_COLUMNS)
+def mean_intensity(probs: Probs, image: Float[Tensor, "B M *space"], *, scans: Scans | None = None) -> Values:
     """The mean brightness of each soft region, one component per image channel: `fraction` with `f = image`.
 
     Empty region: the mean of the whole image. Natural scale: the variance of the image's intensity.
@@ -130,14 +108,8 @@ def mean_intensity(
     return _average(probs, fit_to(probs, image), scans)
 
 
-def _variance_scale(probs: Tensor, image: Tensor, *, scans: Scans | None = None) -> Tensor:
-    return _scale(fit_to(probs, image), scans).square()
-
-
-@statistic(scale=_variance_scale)
-def variance_intensity(
-    probs: Float[Tensor, "B K *space"], image: Float[Tensor, "B M *space"], *, scans: Scans | None = None
-) -> Float[Tensor, "N K M"]:
+@statistic(scale=lambda probs, image, *, scans=None: _scale(fit_to(probs, image), scans).square())
+def variance_intensity(probs: Probs, image: Float[Tensor, "B M *space"], *, scans: Scans | None = None) -> Values:
     """How much the brightness varies inside each soft region, `sum_p (I_p - mean)^2 S_p / sum_p S_p`.
 
     Empty region: the variance of the whole image. Natural scale: the squared variance of the image's intensity.

@@ -15,9 +15,8 @@ from torch import Tensor
 class Scans:
     """Slices that belong to one scan carry the same index.
 
-    `index` counts from 0 within the batch, and `count` is a plain number, so that a statistic over whole
-    scans has a shape known in advance: nothing is read back from the device. For slices named by anything
-    else use `Scans.of`.
+    `index` counts from 0 within the batch, and `count` is a plain number, so that a statistic over whole scans has a
+    shape known in advance: nothing is read back from the device. For slices named by anything else use `Scans.of`.
 
     Example:
         >>> Scans.of(["patient1_ED", "patient1_ED", "patient2_ED"])

@@ -16,7 +16,7 @@ from inbounds.regions.facts import FactColumns, Geometry
 from inbounds.regions.fractions import share
 from inbounds.regions.scans import Scans, each, total
 from inbounds.regions.size import size
-from inbounds.regions.statistic import statistic, wide
+from inbounds.regions.statistic import Probs, Values, statistic, wide
 
 
 def _diagonal(probs: Tensor, *_: Any, **__: Any) -> float:
@@ -52,7 +52,7 @@ _COLUMNS = FactColumns(
 
 
 @statistic(scale=_diagonal, columns=_COLUMNS)
-def centroid(probs: Float[Tensor, "B K *space"], *, scans: Scans | None = None) -> Float[Tensor, "N K M"]:
+def centroid(probs: Probs, *, scans: Scans | None = None) -> Values:
     """The centre of mass of each soft region: `fraction` with the pixel coordinates as potential.
 
     One component per axis. Over the slices of a scan it is the in-plane centre of the whole stack.
@@ -72,12 +72,8 @@ def centroid(probs: Float[Tensor, "B K *space"], *, scans: Scans | None = None) 
     return share(total(first, scans), mass, middle)
 
 
-def _spread_scale(probs: Tensor, *, scans: Scans | None = None) -> float:  # noqa: ARG001
-    return _diagonal(probs) ** 2
-
-
-@statistic(scale=_spread_scale)
-def spread(probs: Float[Tensor, "B K *space"], *, scans: Scans | None = None) -> Float[Tensor, "N K M"]:
+@statistic(scale=lambda probs, *_, **__: _diagonal(probs) ** 2)
+def spread(probs: Probs, *, scans: Scans | None = None) -> Values:
     """How far each soft region reaches along each axis: the second central moment, in squared pixels.
 
     Component `m` is `sum_p (x_m - centroid_m)^2 S_p / sum_p S_p`, a variance; its root is a distance.
@@ -101,15 +97,10 @@ def spread(probs: Float[Tensor, "B K *space"], *, scans: Scans | None = None) ->
     return share(total(second, scans), size(probs, scans=scans), whole)
 
 
-def _moment_scale(*_: Any, **__: Any) -> float:
-    return 1.0
-
-
 def exponents(order: int | tuple[int, ...], dimensions: int) -> list[tuple[int, ...]]:
     """One exponent per axis: those given, or all that add up to `order`, the first axis falling first."""
     if isinstance(order, int) and order >= 0:
-        every = product(range(order, -1, -1), repeat=dimensions)
-        return [powers for powers in every if sum(powers) == order]
+        return [powers for powers in product(range(order, -1, -1), repeat=dimensions) if sum(powers) == order]
     if isinstance(order, tuple) and len(order) == dimensions and all(isinstance(n, int) and n >= 0 for n in order):
         return [order]
     raise ValueError(
@@ -117,10 +108,8 @@ def exponents(order: int | tuple[int, ...], dimensions: int) -> list[tuple[int, 
     )
 
 
-@statistic(scale=_moment_scale)
-def moment(
-    probs: Float[Tensor, "B K *space"], order: int | tuple[int, ...], *, scans: Scans | None = None
-) -> Float[Tensor, "N K M"]:
+@statistic(scale=lambda *_, **__: 1.0)
+def moment(probs: Probs, order: int | tuple[int, ...], *, scans: Scans | None = None) -> Values:
     """Central, scale-normalised shape moments: the same for a region moved or enlarged.
 
     For exponents `(p, q)`: `sum (row - r)^p (column - c)^q S / V^(1 + (p + q) / 2)`, with `V` the size and `(r, c)` the
@@ -142,11 +131,8 @@ def moment(
         rest = probs.to(wide(probs.dtype))
         for a in reversed(range(dimensions)):
             if powers[a]:
-                rest = rest * _along(_axis(probs, a) - middle[..., a, None], a).pow(powers[a])
+                offsets = _axis(probs, a) - middle[..., a, None]
+                rest = rest * offsets.reshape(*offsets.shape[:2], *(1,) * a, -1).pow(powers[a])
             rest = rest.sum(dim=-1)
         parts.append(total(rest, scans) / mass[..., 0] ** (1 + sum(powers) / dimensions))
     return torch.stack(parts, dim=-1)
-
-
-def _along(offsets: Float[Tensor, "B K n"], axis: int) -> Float[Tensor, "B K *ones n"]:
-    return offsets.reshape(*offsets.shape[:2], *(1,) * axis, -1)

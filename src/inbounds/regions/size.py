@@ -10,7 +10,7 @@ from torch import Tensor
 
 from inbounds.regions.facts import FactColumns, Geometry
 from inbounds.regions.scans import Scans, total
-from inbounds.regions.statistic import Number, statistic, wide
+from inbounds.regions.statistic import Number, Probs, statistic, wide
 
 
 def _pixel(probs: Tensor, spacing: Sequence[float] | None) -> float:
@@ -58,9 +58,7 @@ _COLUMNS = FactColumns(
 
 
 @statistic(scale=_scale, presence=_presence, columns=_COLUMNS)
-def size(
-    probs: Float[Tensor, "B K *space"], spacing: Sequence[float] | None = None, *, scans: Scans | None = None
-) -> Float[Tensor, "N K 1"]:
+def size(probs: Probs, spacing: Sequence[float] | None = None, *, scans: Scans | None = None) -> Float[Tensor, "N K 1"]:
     """The number of pixels or voxels in each soft region, `V_S = sum_p S_p` (Eq. "Constrained-CNN").
 
     With a `spacing` in mm (one number per axis) the size is in mm2 or mm3; for slices, a third number in front, the

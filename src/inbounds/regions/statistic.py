@@ -7,7 +7,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Concatenate, Generic, ParamSpec
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias
 
 import torch
 from jaxtyping import Float, Int64
@@ -18,6 +18,8 @@ from inbounds.regions.scans import Scans
 
 P = ParamSpec("P")
 Number = Tensor | float
+Probs: TypeAlias = Float[Tensor, "B K *space"]
+Values: TypeAlias = Float[Tensor, "N K M"]
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -25,7 +27,7 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def most_probable(probs: Float[Tensor, "B K *space"]) -> Int64[Tensor, "B *space"]:
+def most_probable(probs: Probs) -> Int64[Tensor, "B *space"]:
     """The class of each pixel, the first of several that are equal. On a CPU `argmax` takes ten times as long."""
     return probs.max(dim=1).indices
 
@@ -66,7 +68,7 @@ class Statistic(Generic[P]):
     needs_image: bool
     columns: FactColumns | None = None
 
-    def __call__(self, probs: Tensor, *args: P.args, **kwargs: P.kwargs) -> Float[Tensor, "N K M"]:
+    def __call__(self, probs: Tensor, *args: P.args, **kwargs: P.kwargs) -> Values:
         """Measure every class of every image."""
         check_probs(probs)
         return self.function(probs, *args, **kwargs)
@@ -102,13 +104,9 @@ def _named(module: str, name: str, settings: dict[str, Any]) -> Statistic[...]:
     return plain.using(**settings) if settings else plain
 
 
-def _one(*_: Any, **__: Any) -> float:
-    return 1.0
-
-
 def statistic(
     *,
-    scale: Callable[Concatenate[Tensor, P], Number] = _one,
+    scale: Callable[Concatenate[Tensor, P], Number] = lambda *_, **__: 1.0,
     presence: Callable[Concatenate[Tensor, P], tuple[Number, Number]] | None = None,
     fact: str | None = None,
     columns: FactColumns | None = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 
 import torch
 from jaxtyping import Float
@@ -60,10 +59,13 @@ def border(
     probs = probs.to(image.dtype)
     with torch.no_grad():
         # Not framed, all is infinitely bright beyond the image, so that no pixel of it forms a pair with what is there.
-        looks = _wider(image, reach) if framed else _wider(image, reach, math.inf)
+        looks = _wider(image, reach, None if framed else math.inf)
         chances = _wider(probs, reach, 0.0)
         pull = torch.zeros_like(chances)
-        for step in _steps(reach, probs.ndim - 2):
+        still = (0,) * (probs.ndim - 2)
+        for step in itertools.product(range(-reach, reach + 1), repeat=len(still)):
+            if step <= still:  # of two opposite steps one is enough, as a pair has two ends
+                continue
             one, other = _ends(looks, step, reach)
             alike = torch.exp((one - other).square().sum(dim=1, keepdim=True) / (-2 * edge**2))
             one, other = _ends(chances, step, reach)
@@ -81,16 +83,10 @@ def border(
     return energy / math.prod(probs.shape[2:])
 
 
-def _wider(x: Float[Tensor, "B C *space"], by: int, beyond: float | None = None) -> Float[Tensor, "B C *wide"]:
+def _wider(x: Float[Tensor, "B C *space"], by: int, beyond: float | None) -> Float[Tensor, "B C *wide"]:
     """More pixels on every side: of one value, or of that at the rim."""
     sides = [by] * (2 * (x.ndim - 2))
     return functional.pad(x, sides, mode="replicate") if beyond is None else functional.pad(x, sides, value=beyond)
-
-
-def _steps(reach: int, axes: int) -> Iterator[tuple[int, ...]]:
-    """From a pixel to its neighbours; of two opposite steps one, as a pair has two ends."""
-    still = (0,) * axes
-    return (step for step in itertools.product(range(-reach, reach + 1), repeat=axes) if step > still)
 
 
 def _ends(

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from inbounds.errors import BadInput
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.measure import Noise, measure
 from inbounds.store.record import Record
+from inbounds.store.seeds import around, box_areas, strategies
 from inbounds.store.seeds import background as background_seeds
-from inbounds.store.seeds import box_areas, strategies
 from inbounds.store.store import Store, write_annotation
 from inbounds.store.table_reader import read_table
 
@@ -69,24 +70,23 @@ def simulate(
 
     def pieces() -> Iterator[np.ndarray]:
         for record in track(store.records):
+            key = zlib.crc32(record.name.encode())  # the same everywhere
             truth = store.truth[record.first : record.first + record.slices]
             if not record.truth:
                 yield np.full_like(truth, UNLABELLED)
                 continue
             label = np.empty_like(truth)
             for number, mask in enumerate(truth):
-                rng = np.random.default_rng([seed, _key(record.name), number])
+                rng = np.random.default_rng([seed, key, number])
                 label[number] = draw(mask, [0, *classes] if background and strategy == "scribble" else classes, rng)
                 if background and strategy not in ("box", "scribble"):
-                    label[number] = np.where(
-                        label[number] == UNLABELLED, background_seeds(mask, classes, rng), label[number]
-                    )
-            rows = measure(
-                store, record, truth, classes, np.random.default_rng([seed, _key(record.name)]), noise or Noise()
-            )
-            facts.extend(
-                _boxed(rows, truth, record, box_share, draw.keywords.get("margin", 0)) if strategy == "box" else rows
-            )
+                    blank = label[number] == UNLABELLED
+                    label[number][blank] = background_seeds(mask, classes, rng)[blank]
+            rng = np.random.default_rng([seed, key])
+            rows: Iterable[Fact] = measure(store, record, truth, classes, rng, noise or Noise())
+            if strategy == "box":
+                rows = _boxed(rows, truth, record, box_share, draw.keywords.get("margin", 0))
+            facts.extend(rows)
             yield label
 
     about: dict[str, Any] = {
@@ -101,11 +101,6 @@ def simulate(
         low, high = box_share
         about |= {"box_share": list(box_share), "size_relative": (high - low) / (high + low)}
     write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes))
-
-
-def _key(name: str) -> int:
-    """A number for a scan's name, the same everywhere."""
-    return zlib.crc32(name.encode())
 
 
 def _boxed(
@@ -148,24 +143,17 @@ def import_points(
             there = set()
             for case, number, row, column, klass in clicks:
                 if case == record.name:
-                    _stamp(label[number], record.fit.point(row, column), radius, klass)
+                    label[number][around(store.shape, np.rint(record.fit.point(row, column)), radius)] = klass
                     there.add((number, klass))
-            for number in range(record.slices):
-                for klass in range(1, len(store.classes)):
-                    if (number, klass) in there:
-                        facts.append(Fact(record.name, number, klass, present=True))
-                    elif absent_elsewhere and (record.name, klass) in clicked:
-                        facts.append(Fact(record.name, number, klass, present=False))
+            for number, klass in product(range(record.slices), range(1, len(store.classes))):
+                present = (number, klass) in there
+                if present or (absent_elsewhere and (record.name, klass) in clicked):
+                    facts.append(Fact(record.name, number, klass, present))
             yield label
 
     about = {"strategy": "points", "classes": list(store.classes), "simulated": False, "settings": {"radius": radius}}
     write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes))
     return len(clicks), ignored
-
-
-def _stamp(label: np.ndarray, centre: tuple[float, float], radius: float, klass: int) -> None:
-    rows, columns = np.ogrid[: label.shape[0], : label.shape[1]]
-    label[(rows - round(centre[0])) ** 2 + (columns - round(centre[1])) ** 2 < (radius + 0.5) ** 2] = klass
 
 
 def _clicks(store: Store, file: Path) -> tuple[list[tuple[str, int, float, float, int]], tuple[str, ...]]:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped, UInt8
 
+Shape = tuple[int, int]
 LONGER = 256
 """Pixels along the longer side of a slice once it is zoomed."""
 CUT = 60
@@ -34,26 +35,26 @@ class GridWindow:
         GridWindow(original=(216, 256), top=-20, left=0, height=256, width=256, shape=(256, 256))
     """
 
-    original: tuple[int, int]
+    original: Shape
     top: int
     left: int
     height: int
     width: int
-    shape: tuple[int, int]
+    shape: Shape
 
     @classmethod
-    def pad(cls, original: tuple[int, int], shape: tuple[int, int]) -> GridWindow:
+    def pad(cls, original: Shape, shape: Shape) -> GridWindow:
         """Zero-pad what is too small and centre-crop what is too large; pixels keep their size."""
         top, left = ((have - want) // 2 for have, want in zip(original, shape, strict=True))
         return cls(original, top, left, *shape, shape)
 
     @classmethod
-    def resize(cls, original: tuple[int, int], shape: tuple[int, int]) -> GridWindow:
+    def resize(cls, original: Shape, shape: Shape) -> GridWindow:
         """Stretch the slice to the grid, each axis by itself."""
         return cls(original, 0, 0, *original, shape)
 
     @classmethod
-    def zoom(cls, original: tuple[int, int], shape: tuple[int, int]) -> GridWindow:
+    def zoom(cls, original: Shape, shape: Shape) -> GridWindow:
         """Enlarge or shrink the slice until its longer side has 256 pixels, then pad or crop; pixels stay square.
 
         For scans that show the same part of the body with more or fewer pixels.
@@ -65,9 +66,7 @@ class GridWindow:
         return cls.metric(original, shape, (1.0, 1.0), max(original) / LONGER)
 
     @classmethod
-    def metric(
-        cls, original: tuple[int, int], shape: tuple[int, int], spacing: tuple[float, float], pixel: float
-    ) -> GridWindow:
+    def metric(cls, original: Shape, shape: Shape, spacing: tuple[float, float], pixel: float) -> GridWindow:
         """Resample the slice until a pixel measures `pixel` mm along both axes, then pad or crop.
 
         Args:
@@ -84,7 +83,7 @@ class GridWindow:
         return cls(original, (original[0] - height) // 2, (original[1] - width) // 2, height, width, shape)
 
     @classmethod
-    def axial(cls, original: tuple[int, int], shape: tuple[int, int]) -> GridWindow:
+    def axial(cls, original: Shape, shape: Shape) -> GridWindow:
         """The middle of an axial slice of the spine, `CUT` rows less at either end; columns to the grid's share.
 
         Example:

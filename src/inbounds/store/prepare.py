@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,19 +15,20 @@ from jaxtyping import Float, Shaped
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.errors import BadInput
 from inbounds.sources.source import Loaded, Source
-from inbounds.store.grid import GridWindow
+from inbounds.store.grid import GridWindow, Shape
 from inbounds.store.record import Record
 from inbounds.store.rle import array_file, labels_file
-from inbounds.store.store import Store, checksum, describe
+from inbounds.store.store import SCHEMA, Store, checksum
 from inbounds.writing import aside, write_json
 
 UNLIKE = 1.5
 """Scans whose pixels, or the longer sides of whose slices, differ by more than this factor are pointed out."""
 
 Append = Callable[[np.ndarray], None]
+Fit = Callable[[Shape, Shape], GridWindow]
 Track = Callable[[Sequence[Source]], Iterable[Source]]
 
-FITS: dict[str, Callable[[tuple[int, int], tuple[int, int]], GridWindow]] = {
+FITS: dict[str, Fit] = {
     "pad": GridWindow.pad,
     "resize": GridWindow.resize,
     "zoom": GridWindow.zoom,
@@ -54,8 +55,8 @@ class Plan:
 
     name: str
     classes: tuple[str, ...]
-    shape: tuple[int, int]
-    fit: Callable[[tuple[int, int], tuple[int, int]], GridWindow]
+    shape: Shape
+    fit: Fit
     fitting: str
     dtype: Literal["uint8", "float16"] = "uint8"
     origin: str = ""
@@ -72,11 +73,7 @@ class Report:
 
 
 def placed(
-    original: tuple[int, int],
-    shape: tuple[int, int],
-    spacing: tuple[float, float, float],
-    fit: Callable[[tuple[int, int], tuple[int, int]], GridWindow],
-    pixel: float | None,
+    original: Shape, shape: Shape, spacing: tuple[float, float, float], fit: Fit, pixel: float | None
 ) -> GridWindow:
     """How a slice lies on the grid: with pixels of so many mm, or by a rule that knows rows and columns alone."""
     return fit(original, shape) if pixel is None else GridWindow.metric(original, shape, spacing[1:], pixel)
@@ -124,16 +121,16 @@ def normalise(
 
     Returns the image and the original values of black and white (of the first channel).
     """
-    ends = np.empty((len(image), 2))
+    ends = []
     scaled = np.empty(image.shape, dtype=np.float32)
     for channel, measured in enumerate(image):
         voxels = measured.astype(np.float64)  # in float32, a small range far from zero would be lost
         low, high = np.percentile(voxels, (0.1, 99.9))
         if high <= low:
             low, high = float(voxels.min()), float(voxels.max())
-        ends[channel] = low, high
+        ends.append((float(low), float(high)))
         scaled[channel] = np.clip((voxels - low) / (high - low), 0, 1)
-    return scaled, (float(ends[0, 0]), float(ends[0, 1]))
+    return scaled, ends[0]
 
 
 def on_grid(
@@ -155,7 +152,10 @@ def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = it
     Raises:
         BadInput: Naming the file and the remedy; nothing is left behind.
     """
-    _check(sources)
+    if not sources:
+        raise BadInput("no scans were found; check the folder")
+    if twice := [name for name, count in Counter(source.name for source in sources).items() if count > 1]:
+        raise BadInput(f"two scans are called {twice[0]!r}; names must differ: is a patient there twice?")
     channels = 0
     notes: list[str] = []
     records: list[Record] = []
@@ -193,16 +193,18 @@ def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = it
             file = folder / "annotations" / name / "labels.npy"
             about: dict[str, Any] = {"strategy": "given", "classes": list(plan.classes), "simulated": False}
             write_json(file.with_name("annotation.json"), {**about, "checksums": {"labels.npy": checksum(file)}})
-        describe(
-            folder,
-            name=plan.name,
-            classes=plan.classes,
-            channels=channels,
-            shape=plan.shape,
-            dtype=np.dtype(plan.dtype),
-            source={"from": plan.origin, "fit": plan.fitting} | ({"pixel": plan.pixel} if plan.pixel else {}),
-            records=records,
-        )
+        content = {
+            "schema": SCHEMA,
+            "name": plan.name,
+            "classes": list(plan.classes),
+            "channels": channels,
+            "shape": list(plan.shape),
+            "dtype": plan.dtype,
+            "source": {"from": plan.origin, "fit": plan.fitting} | ({"pixel": plan.pixel} if plan.pixel else {}),
+            "checksums": {file.name: checksum(file) for file in sorted(folder.glob("*.npy"))},
+            "scans": [asdict(record) for record in records],
+        }
+        write_json(folder / "dataset.json", content)
     notes[:0] = _unlike(records) if plan.fitting == "pad" and plan.pixel is None else []
     return Report(Store(path), tuple(notes), sum(record.lost for record in records))
 
@@ -226,13 +228,6 @@ def _unlike(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def _check(sources: Sequence[Source]) -> None:
-    if not sources:
-        raise BadInput("no scans were found; check the folder")
-    if twice := [name for name, count in Counter(source.name for source in sources).items() if count > 1]:
-        raise BadInput(f"two scans are called {twice[0]!r}; names must differ: is a patient there twice?")
-
-
 def _record(
     source: Source, loaded: Loaded, before: Sequence[Record], fit: GridWindow, ends: tuple[float, float]
 ) -> Record:
@@ -240,7 +235,7 @@ def _record(
         name=source.name,
         patient=source.patient,
         split=source.split or "train",
-        first=before[-1].first + before[-1].slices if before else 0,
+        first=before[-1].range.stop if before else 0,
         slices=loaded.image.shape[1],
         fit=fit,
         spacing=loaded.spacing,

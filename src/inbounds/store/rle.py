@@ -22,10 +22,9 @@ RUN = np.dtype([("length", "<u4"), ("value", "u1")])
 def open_array(file: Path) -> np.ndarray:
     """An `.npy` file, memory-mapped; what is written to it in memory never reaches the disk."""
     try:
-        array: np.ndarray = np.lib.format.open_memmap(file, mode="c")
+        return np.lib.format.open_memmap(file, mode="c")
     except Exception as error:  # a damaged header makes NumPy raise token, syntax and type errors too
         raise BadInput(f"{file}: cannot be read ({error}); make it again") from None
-    return array
 
 
 def encode(label: UInt8[np.ndarray, "n H W"]) -> np.ndarray:

@@ -10,7 +10,7 @@ Marks are simulated once, when a data set is annotated, and stored. Training nev
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ def disc(truth: Labels, classes: Sequence[int], rng: np.random.Generator, *, rad
     label = _blank(truth)
     for k, mask, where in _regions(truth, classes):
         inside = np.argwhere(mask)
-        label[where][mask & _around(mask.shape, inside[rng.integers(len(inside))], radius)] = k
+        label[where][mask & around(mask.shape, inside[rng.integers(len(inside))], radius)] = k
     return label
 
 
@@ -75,7 +75,7 @@ def centroid(truth: Labels, classes: Sequence[int], rng: np.random.Generator, *,
     for k, mask, where in _regions(truth, classes):
         inside = np.argwhere(mask)
         nearest = inside[np.argmin(((inside - inside.mean(axis=0)) ** 2).sum(axis=1))]
-        label[where][mask & _around(mask.shape, nearest, radius)] = k
+        label[where][mask & around(mask.shape, nearest, radius)] = k
     return label
 
 
@@ -167,7 +167,7 @@ def background(
         label[np.unravel_index(np.argmax(away), away.shape)] = BACKGROUND
         return label
     for centre in far[rng.integers(len(far), size=count)]:
-        label[_around(truth.shape, centre, radius)] = BACKGROUND
+        label[around(truth.shape, centre, radius)] = BACKGROUND
     return label
 
 
@@ -210,7 +210,7 @@ def _regions(truth: Labels, classes: Sequence[int]) -> Iterator[tuple[int, Mask,
             yield k, mask[where], where
 
 
-def _around(shape: tuple[int, ...], centre: npt.NDArray[np.intp], radius: float) -> Mask:
+def around(shape: tuple[int, ...], centre: npt.NDArray[Any], radius: float) -> Mask:
     """The disc that reaches `radius` pixels beyond its centre: to less than `radius + 1/2` between pixel centres."""
     if radius < 0:
         raise ValueError(f"the radius of a disc must be 0 or more, not {radius}")

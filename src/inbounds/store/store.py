@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -145,11 +144,15 @@ class Store:
         """What facts may speak of: scans by name."""
         return {record.name: record for record in self.records}
 
-    def import_facts(self, file: Path, name: str) -> Facts:
-        """Bring in a table that people made, after looking at every cell."""
+    def check_new(self, name: str) -> None:
+        """Refuse what cannot name an annotation, or facts, that are not there yet."""
         valid_name(name)
         if name in self.fact_names:
             raise BadInput(f"{self.path}: there are facts called {name!r} already; remove them or choose another name")
+
+    def import_facts(self, file: Path, name: str) -> Facts:
+        """Bring in a table that people made, after looking at every cell."""
+        self.check_new(name)
         facts = Facts.read(file, self.classes, self.cases)
         facts.write(self.path / "facts" / f"{name}.csv")
         return facts
@@ -191,42 +194,11 @@ def valid_name(name: str) -> str:
     return name
 
 
-def describe(
-    folder: Path,
-    *,
-    name: str,
-    classes: Sequence[str],
-    channels: int,
-    shape: tuple[int, int],
-    dtype: np.dtype[Any],
-    source: Mapping[str, Any],
-    records: Sequence[Record],
-) -> None:
-    """Write `dataset.json` for the arrays that lie in the folder."""
-    files = sorted(file.name for file in folder.glob("*.npy"))
-    write_json(
-        folder / "dataset.json",
-        {
-            "schema": SCHEMA,
-            "name": name,
-            "classes": list(classes),
-            "channels": channels,
-            "shape": list(shape),
-            "dtype": dtype.name,
-            "source": dict(source),
-            "checksums": {file: checksum(folder / file) for file in files},
-            "scans": [asdict(record) for record in records],
-        },
-    )
-
-
 def write_annotation(
     store: Store, name: str, about: Mapping[str, Any], pieces: Iterable[np.ndarray], facts: Callable[[], Facts]
 ) -> None:
     """Add an annotation to a store: label maps, how they were made, and the facts, asked for after the labels."""
-    valid_name(name)
-    if name in store.fact_names:
-        raise BadInput(f"{store.path}: there are facts called {name!r} already; remove them or choose another name")
+    store.check_new(name)
     with aside(store.path / "annotations" / name) as folder:
         with labels_file(folder / "labels.npy") as append:
             for piece in pieces:

@@ -41,7 +41,7 @@ def verify(store: Store, track: Track = iter) -> Verdict:
             if step == "arrays":
                 _arrays(store, checks, problems)
             else:
-                _annotation(store, step, checks, problems, disagreements)
+                _annotation(store, step, checks, disagreements)
         except BadInput as error:
             problems.append(str(error))
     for name in store.fact_names:
@@ -79,15 +79,13 @@ def _arrays(store: Store, checks: list[str], problems: list[str]) -> None:
         checks.append(f"truth: {len(store.truth)} masks")
 
 
-def _annotation(store: Store, name: str, checks: list[str], problems: list[str], disagreements: dict[str, int]) -> None:
+def _annotation(store: Store, name: str, checks: list[str], disagreements: dict[str, int]) -> None:
     about = store.about(name)
     file = store.path / "annotations" / name / "labels.npy"
     if not file.is_file():
-        problems.append(f"{file}: missing; annotate again under another name")
-        return
+        raise BadInput(f"{file}: missing; annotate again under another name")
     if about.get("checksums", {}).get("labels.npy") != checksum(file):
-        problems.append(f"{file}: its checksum differs from annotation.json; annotate again under another name")
-        return
+        raise BadInput(f"{file}: its checksum differs from annotation.json; annotate again under another name")
     label = store.label(name)
     # An annotation of some classes calls the others background.
     asked = [k for k, klass in enumerate(store.classes) if klass in about["classes"] and k]
@@ -98,15 +96,14 @@ def _annotation(store: Store, name: str, checks: list[str], problems: list[str],
         given = label[record.first : record.range.stop]
         wrong = (given >= len(store.classes)) & (given != UNLABELLED)
         if wrong.any():
-            problems.append(f"{file}: {record.name} holds {given[wrong][0]}, which is no class; annotate again")
-            return
+            raise BadInput(f"{file}: {record.name} holds {given[wrong][0]}, which is no class; annotate again")
         if record.truth:
             truth = as_asked[store.truth[record.first : record.range.stop]]
             differ += int(((given != UNLABELLED) & (truth != UNLABELLED) & (given != truth)).sum())
     seeds = about.get("simulated") and about.get("strategy") != "box"
     if seeds and differ:
-        problems.append(f"{file}: {differ} seeds lie outside the truth; annotate again")
-    elif seeds:
+        raise BadInput(f"{file}: {differ} seeds lie outside the truth; annotate again")
+    if seeds:
         checks.append(f"annotation {name}: every seed lies inside the truth")
     else:
         disagreements[name] = differ
@@ -165,11 +162,7 @@ def labelled(store: Store, name: str) -> dict[str, float]:
 
 def _sizes(store: Store) -> dict[str, dict[str, float]]:
     """The sizes in pixels of each class over the slices that show it."""
-    areas = np.zeros((store.slices, len(store.classes)), dtype=np.int64)
-    for record in store.records:
-        truth = store.truth[record.first : record.range.stop]
-        for klass in range(len(store.classes)):
-            areas[record.first : record.range.stop, klass] = (truth == klass).sum(axis=(1, 2))
+    areas = np.array([np.bincount(store.truth[n].ravel(), minlength=256) for n in range(store.slices)])
     sizes = {}
     for klass, name in enumerate(store.classes[1:], start=1):
         shown = areas[areas[:, klass] > 0, klass]

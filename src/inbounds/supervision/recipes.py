@@ -6,7 +6,8 @@ Each takes its settings as keywords; the defaults are those of the paper's rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, TypeAlias
 
 from inbounds.constraints import Common, Constraint, Individual, Tags
 from inbounds.constraints.bounds import Bounds
@@ -16,11 +17,14 @@ from inbounds.regions import centroid as centroid_of
 from inbounds.regions import compactness, size
 from inbounds.supervision.supervision import Supervision
 
+Classes: TypeAlias = Sequence[int] | None
+Scope: TypeAlias = Literal["image", "volume"]
+Sides: TypeAlias = Literal["both", "upper"]
 ASCENT, EXACT = Ascent(), Exact()
 
 
-def _sized(bounds: Bounds, weight: float, classes: Sequence[int] | None) -> Supervision:
-    return Supervision(constraints=[Constraint(size, bounds, weight=weight, classes=classes)])
+def _sized(bounds: Bounds, weight: float, classes: Classes, scope: Scope = "image") -> Supervision:
+    return Supervision(constraints=[Constraint(size, bounds, weight=weight, classes=classes, scope=scope)])
 
 
 def full() -> Supervision:
@@ -33,34 +37,29 @@ def partial() -> Supervision:
     return Supervision()
 
 
-def tags(*, weight: float = 0.01, classes: Sequence[int] | None = None) -> Supervision:
+def tags(*, weight: float = 0.01, classes: Classes = None) -> Supervision:
     """Labelled pixels, and whether the region is there."""
     return _sized(Tags(), weight, classes)
 
 
-def common(
-    *, lower: Numbers = 60, upper: Numbers = 2000, weight: float = 0.01, classes: Sequence[int] | None = None
-) -> Supervision:
+def common(*, lower: Numbers = 60, upper: Numbers = 2000, weight: float = 0.01, classes: Classes = None) -> Supervision:
     """Labelled pixels, tags, and one size range for all: 60 to 2000 pixels for the left ventricle in ACDC."""
     return _sized(Common(lower, upper), weight, classes)
 
 
-def individual(*, relative: float = 0.1, weight: float = 0.05, classes: Sequence[int] | None = None) -> Supervision:
+def individual(*, relative: float = 0.1, weight: float = 0.05, classes: Classes = None) -> Supervision:
     """Labelled pixels, tags, and each image's own size within 10 %. Weight 0.05, as the authors ran it on ACDC."""
     return _sized(Individual(relative=relative), weight, classes)
 
 
-def individual_upper(
-    *, relative: float = 0.1, weight: float = 0.01, classes: Sequence[int] | None = None
-) -> Supervision:
+def individual_upper(*, relative: float = 0.1, weight: float = 0.01, classes: Classes = None) -> Supervision:
     """As `individual` with the upper side tight only, `(1, 1.1 tau)`: the paper's rows on spine and prostate."""
     return _sized(Individual(relative=relative, tight="upper"), weight, classes)
 
 
-def volume(*, relative: float = 0.1, weight: float = 0.01, classes: Sequence[int] | None = None) -> Supervision:
+def volume(*, relative: float = 0.1, weight: float = 0.01, classes: Classes = None) -> Supervision:
     """Labelled pixels and the volume of each whole scan within 10 %, without tags. A batch holds whole scans."""
-    bounds = Individual(relative=relative)
-    return Supervision(constraints=[Constraint(size, bounds, weight=weight, classes=classes, scope="volume")])
+    return _sized(Individual(relative=relative), weight, classes, scope="volume")
 
 
 def centroid(
@@ -70,41 +69,32 @@ def centroid(
     weight: float = 0.01,
     absolute: float = 5.0,
     centroid_weight: float = 10.0,
-    classes: Sequence[int] | None = None,
+    classes: Classes = None,
 ) -> Supervision:
     """As `common`, and the centre of each region within 5 pixels of where a person put it.
 
     The paper proposes this as future work and gives no weight. A region 20 pixels off along one axis of a 256x256 image
     costs as much as one about 240 pixels too large.
     """
+    sized = common(lower=lower, upper=upper, weight=weight, classes=classes)
     where = Constraint(centroid_of, Individual(absolute=absolute), weight=centroid_weight, classes=classes)
-    return Supervision(
-        constraints=[*common(lower=lower, upper=upper, weight=weight, classes=classes).constraints, where]
-    )
+    return Supervision(constraints=[*sized.constraints, where])
 
 
-def compact(*, upper: Numbers = 20, weight: float = 0.01, classes: Sequence[int] | None = None) -> Supervision:
+def compact(*, upper: Numbers = 20, weight: float = 0.01, classes: Classes = None) -> Supervision:
     """As `tags`, and no region with more border for its size than allowed: a disc has 14, a square 16."""
     shape = Constraint(compactness, Common(None, upper), weight=weight, classes=classes)
     return Supervision(constraints=[*tags(classes=classes).constraints, shape])
 
 
 def _proposed(
-    bounds: Bounds,
-    project: Projection,
-    harden: bool,
-    classes: Sequence[int] | None,
-    *,
-    sides: Literal["both", "upper"] = "both",
-    scope: Literal["image", "volume"] = "image",
+    bounds: Bounds, project: Projection, harden: bool, classes: Classes, sides: Sides = "both", scope: Scope = "image"
 ) -> Supervision:
-    bounded = Constraint(size, bounds, weight=0.0, classes=classes, scope=scope)
-    return Supervision(constraints=[bounded], proposals=Proposals(bounded, project, harden, sides))
+    bounded = _sized(bounds, 0.0, classes, scope)
+    return replace(bounded, proposals=Proposals(bounded.constraints[0], project, harden, sides))
 
 
-def proposals_tags(
-    *, project: Projection = ASCENT, harden: bool = True, classes: Sequence[int] | None = None
-) -> Supervision:
+def proposals_tags(*, project: Projection = ASCENT, harden: bool = True, classes: Classes = None) -> Supervision:
     """Lagrangian proposals from labelled pixels and tags. As the authors ran it, absence alone acts: `(0, 0)`."""
     return _proposed(Tags(), project, harden, classes, sides="upper")
 
@@ -115,21 +105,21 @@ def proposals_common(
     upper: Numbers = 2000,
     project: Projection = ASCENT,
     harden: bool = True,
-    classes: Sequence[int] | None = None,
+    classes: Classes = None,
 ) -> Supervision:
     """Lagrangian proposals from labelled pixels, tags, and one size range for all."""
     return _proposed(Common(lower, upper), project, harden, classes)
 
 
 def proposals_individual(
-    *, relative: float = 0.1, project: Projection = ASCENT, harden: bool = True, classes: Sequence[int] | None = None
+    *, relative: float = 0.1, project: Projection = ASCENT, harden: bool = True, classes: Classes = None
 ) -> Supervision:
     """Lagrangian proposals from labelled pixels, tags, and each image's own size within 10 %."""
     return _proposed(Individual(relative=relative), project, harden, classes)
 
 
 def proposals_volume(
-    *, relative: float = 0.1, project: Projection = EXACT, harden: bool = True, classes: Sequence[int] | None = None
+    *, relative: float = 0.1, project: Projection = EXACT, harden: bool = True, classes: Classes = None
 ) -> Supervision:
     """Lagrangian proposals from labelled pixels and the volume of each whole scan, which the paper could not run."""
     return _proposed(Individual(relative=relative), project, harden, classes, scope="volume")
