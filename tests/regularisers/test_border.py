@@ -100,9 +100,9 @@ def test_descent_moves_a_region_to_the_edges() -> None:
     assert torch.equal(logits[0].argmax(0).bool(), BRIGHT[0, 0].bool())
 
 
-@pytest.mark.parametrize("settings", [{"edge": 0.0}, {"edge": -1.0}, {"reach": 0}])
+@pytest.mark.parametrize("settings", [{"edge": 0.0}, {"edge": -1.0}, {"reach": 0}, {"reach": 17}])
 def test_refuses_settings_that_mean_nothing(settings) -> None:
-    with pytest.raises(ValueError, match="edge must be above 0 and reach at least 1"):
+    with pytest.raises(ValueError, match="edge must be above 0 and reach from 1 to 16"):
         border(square(4, 12), BRIGHT, **settings)
 
 

@@ -349,3 +349,22 @@ def test_a_region_that_fills_its_scan_survives_rounding(tmp_path) -> None:
     back = Facts.read(tmp_path / "facts.csv", CLASSES, CASES)
     sizes = [fact.values(SIZE, case.geometry(None))[0][0] for fact in back]
     assert sizes == pytest.approx([voxels, voxels], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "message"),
+    [
+        ("case,slice,class,size_px_min,size_mm2_max", "patient002_ED,1,LV,150,80", "size_px would go from 150 to 80"),
+        (
+            "case,slice,class,size_px,size_mm2",
+            "patient002_ED,1,LV,80-120,500",
+            "size_px would go from 80 to 500 to 120",
+        ),
+        ("case;slice;class;size_px", "patient002_ED;1;LV;1.000", "size_px is 1.000, thousands or a fraction"),
+    ],
+)
+def test_what_cannot_be_true_or_may_be_misread_is_refused(tmp_path: Path, header: str, line: str, message: str) -> None:
+    with pytest.raises(BadInput, match=f"facts.csv, line 2: .*{message}"):
+        read(tmp_path, header, line)
+    with pytest.raises(BadInput, match=r"facts.csv: a quotation mark is not closed, which hides the lines below it"):
+        read(tmp_path, header + ',"note', line, line)

@@ -135,6 +135,7 @@ class TestFullDisk:
         store = made(tmp_path / "store", {name: heart((9, 40, 36)) for name in "abcdef"}).path
         table, picture = tmp_path / "table.csv", tmp_path / "a.png"
         done("facts", store, "--name", "x", "--template", table)
+        table.write_text(table.read_text().replace("a,0,RV,", "a,0,RV,1", 1))
         (store / "annotations").mkdir()
         (store / "facts").mkdir()
         commands = [

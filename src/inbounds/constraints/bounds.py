@@ -202,6 +202,9 @@ class Common(_Range):
         lower, upper = [], []
         for k in classes:
             seen = values[:, k]
+            ranges = [facts[end][:, k] for end in range_of(statistic.fact) if end in facts]
+            if seen.isnan().all() and any(not end.isnan().all() for end in ranges):
+                raise ValueError(f"class {k} has ranges only, of which no range is fitted: give lower and upper")
             there = facts["present"][:, k, 0] == 1 if "present" in facts else ~seen.isnan().any(dim=-1)
             if statistic.presence is not None:
                 there = there & (seen > 0).all(dim=-1)

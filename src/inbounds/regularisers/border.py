@@ -13,6 +13,9 @@ from torch.nn import functional
 from inbounds.regions.fractions import fit_to
 from inbounds.regions.statistic import check_probs
 
+FURTHEST = 16
+"""Pixels apart: the time grows with the square of it, or in 3-D with the cube."""
+
 
 def border(
     probs: Float[Tensor, "B K *space"],
@@ -51,8 +54,8 @@ def border(
         tensor([[0.0833]])
     """
     check_probs(probs)
-    if not edge > 0 or reach < 1:
-        raise ValueError(f"edge must be above 0 and reach at least 1, not {edge} and {reach}")
+    if not edge > 0 or not 1 <= reach <= FURTHEST:
+        raise ValueError(f"edge must be above 0 and reach from 1 to {FURTHEST}, not {edge} and {reach}")
     if not power >= 1:
         raise ValueError(f"power must be 1 or more, not {power}")
     image = fit_to(probs, image)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from inbounds.errors import BadInput
@@ -153,6 +154,13 @@ def _check(line: Row, fact: Fact, name: str, columns: FactColumns, geometry: Geo
             raise BadInput(f"{line.where}: {shown}; {reason}")
         if abs(number - said) > 0.01 * max(abs(said), 1):
             raise BadInput(f"{line.where}: {shown}, or {number:g} in {every[0]}, not {said:g}; keep one of them")
+    for component, (value, low, high) in enumerate(zip(*sides, strict=True)):
+        known = [number for number in (low, value, high) if not math.isnan(number)]
+        if any(one > other * (1 + 1e-5) for one, other in pairwise(known)):
+            shown = " to ".join(f"{number:g}" for number in known)
+            raise BadInput(
+                f"{line.where}: {columns.names[component]} would go from {shown}; correct one of its columns"
+            )
     if fact.present is not None and _there(name, sides) not in (None, fact.present):
         said = next(number for side in sides for number in side if not math.isnan(number))
         raise BadInput(

@@ -154,6 +154,8 @@ class Store:
         """Bring in a table that people made, after looking at every cell."""
         self.check_new(name)
         facts = Facts.read(file, self.classes, self.cases)
+        if all(fact.present is None and not fact.known for fact in facts):
+            raise BadInput(f"{file}: no cell says anything; fill in what is known, and leave the others empty")
         facts.write(self.path / "facts" / f"{name}.csv")
         return facts
 

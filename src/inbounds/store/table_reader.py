@@ -30,6 +30,8 @@ class Row:
     def number(self, column: str, part: str | None = None) -> float | None:
         """What a cell, or part of it, says; nothing if it is empty."""
         text = self.cells[column] if part is None else part
+        if self.comma and re.fullmatch(r"[1-9]\d{0,2}(\.\d{3})+", text):
+            raise BadInput(f"{self.where}: {column} is {text}, thousands or a fraction; write it without the point")
         try:
             value = float((text.replace(",", ".") if self.comma else text) or "0")
         except ValueError:
@@ -83,6 +85,8 @@ def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tup
         raise BadInput(f"{path}: not a text file in UTF-8; save the sheet as 'CSV UTF-8'") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror}); check the name") from None
+    if text.count('"') % 2:
+        raise BadInput(f"{path}: a quotation mark is not closed, which hides the lines below it; remove or close it")
     separator = max(",;\t", key=text.split("\n", 1)[0].count)
     lines = csv.reader(StringIO(text), delimiter=separator)
     try:

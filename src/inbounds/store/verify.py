@@ -107,7 +107,8 @@ def _annotation(store: Store, name: str, checks: list[str], disagreements: dict[
         checks.append(f"annotation {name}: every seed lies inside the truth")
     else:
         disagreements[name] = differ
-        checks.append(f"annotation {name}: {differ} labelled pixels differ from the truth")
+        compared = f"{differ} labelled pixels differ from the truth" if store.has_truth else "every label is a class"
+        checks.append(f"annotation {name}: {compared}")
 
 
 def summary(store: Store) -> dict[str, Any]:
