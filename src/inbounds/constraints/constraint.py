@@ -174,7 +174,8 @@ class Constraint:
         facts = dict(annotation.scan_facts if self.scope == "volume" else known)
         own = getattr(self.bounds, "fact", None) or self.statistic.fact
         names = (own, *range_of(own))
-        if self.scope == "volume" and self.statistic.presence is not None and facts.keys().isdisjoint(names):
+        summed = self.scope == "volume" and self.statistic.presence is not None
+        if summed and not any(name in facts for name in names):  # as the compiler can follow it
             facts |= {name: total(known[name], annotation.scans) for name in names if name in known}
         for name, fact in facts.items():
             if fact.shape[1] != K:
