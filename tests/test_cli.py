@@ -166,3 +166,15 @@ def test_all_that_the_disk_refuses_is_one_line(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr("inbounds.cli.data.open_store", broken)
     refused("info", tmp_path, saying=["Permission denied", "somewhere/dataset.json", "check"])
+
+
+def test_options_that_clicks_have_no_use_for_and_an_empty_form_are_refused(store: Store, tmp_path: Path) -> None:
+    clicks, form = tmp_path / "clicks.csv", tmp_path / "form.csv"
+    clicks.write_text("case,slice,row,column,class\na,1,20,20,LV\n")
+    words = ["annotate", store.path, "--points", clicks, "--name", "x"]
+    for option in (["--classes", "LV"], ["--background"], ["--margin", 2], ["--noise", 0.1], ["--jitter", 1]):
+        refused(*words, *option, saying=[option[0], "goes with --strategy, not with --points"], folder=tmp_path)
+    done("facts", store.path, "--template", form)
+    refused(
+        "facts", store.path, "--import", form, "--name", "x", saying=[form, "no cell says anything"], folder=tmp_path
+    )

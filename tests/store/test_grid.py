@@ -129,7 +129,7 @@ def test_axial_and_back_is_the_identity_inside_the_window(data, rows, columns) -
 def test_a_ramp_stays_linear(original, shape) -> None:
     """Brightness on the grid is that of the place it came from, away from the edges, where there is no more ramp.
 
-    Where the slice shrinks it is smoothed by a sampled filter, whose centre is true to a twentieth of a grid pixel.
+    Where the slice shrinks it is smoothed by a sampled filter, whose centre is true to a tenth of a pixel.
     """
     fit = GridWindow.resize(original, shape)
     rows, columns = np.indices(original)
@@ -138,9 +138,8 @@ def test_a_ramp_stays_linear(original, shape) -> None:
     inside = tuple(slice(m, n - m) for m, n in zip(margin, shape, strict=True))
     row = np.array([fit.point_back(i, 0)[0] for i in range(shape[0])])[:, None]
     column = np.array([fit.point_back(0, j)[1] for j in range(shape[1])])
-    within = (
-        1e-4 if min(fit.scale) >= 1 else 0.05 * sum(k * max(1, 1 / s) for k, s in zip((3, 2), fit.scale, strict=True))
-    )
+    # The filter's weights are those at pixel centres: over all these lengths it is off by 0.086 pixels at most.
+    within = 1e-4 + 0.09 * sum(slope for slope, scale in zip((3, 2), fit.scale, strict=True) if scale < 1)
     np.testing.assert_allclose(grid[inside], (3 * row - 2 * column)[inside], atol=within)
 
 

@@ -183,3 +183,11 @@ def test_settings_that_no_recipe_knows_are_refused_together_too(tmp_path: Path, 
     several = [word if word != "tags" else "tags,common" for word in words(store, tmp_path / "runs")]
     refused(*several, "--set", "constraints.sise.weight=3", saying=["no recipe has bounds called 'sise'", "'size'"])
     refused(*several, "--set", "proposals.hardn=false", saying=["did you mean 'harden'"])
+
+
+def test_without_truth_nobody_is_sent_to_compare_with_it(tmp_path: Path, store: Store) -> None:
+    without, run = blind(store, tmp_path / "b"), tmp_path / "run"
+    advice = done(*words(without, run)).out.partition("Look at it with: inbounds ")[2].split()
+    assert advice == ["report", "--out", "report", str(run)]
+    assert "inbounds evaluate" in done(*words(store, tmp_path / "other")).out
+    assert "annotation disc: every label is a class" in done("verify", without.path).out

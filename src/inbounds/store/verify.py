@@ -103,12 +103,13 @@ def _annotation(store: Store, name: str, checks: list[str], disagreements: dict[
     seeds = about.get("simulated") and about.get("strategy") != "box"
     if seeds and differ:
         raise BadInput(f"{file}: {differ} seeds lie outside the truth; annotate again")
-    if seeds:
+    if not store.has_truth:
+        checks.append(f"annotation {name}: every label is a class")
+    elif seeds:
         checks.append(f"annotation {name}: every seed lies inside the truth")
     else:
         disagreements[name] = differ
-        compared = f"{differ} labelled pixels differ from the truth" if store.has_truth else "every label is a class"
-        checks.append(f"annotation {name}: {compared}")
+        checks.append(f"annotation {name}: {differ} labelled pixels differ from the truth")
 
 
 def summary(store: Store) -> dict[str, Any]:
