@@ -145,10 +145,7 @@ class Trainer:
         self.stream.ready()
 
     def _require_knowledge(self) -> None:
-        """Refuse a constraint whose bounds are not known for any image: it would never act, and nobody would see.
-
-        A wish may have nothing to act on, as where all is labelled.
-        """
+        """Refuse a constraint whose bounds are not known for any image: it would never act, and nobody would see."""
         run = self.run
         idle = [] if run.settings.hybrid.only_full else self.supervision.constraints
         for group in self.samples.groups(CHUNK) if idle else ():
@@ -182,7 +179,7 @@ class Trainer:
         compiled = None
         # Scans are of many lengths: for one of them it does not pay, and for all at once it took a minute a run.
         if part != "nothing" and not self.whole_scans:
-            # The runs of a fleet differ more often than the compiler accepts by default, and the rest would stay slow.
+            # Runs side by side differ more often than the compiler accepts by default, and the rest would stay slow.
             torch._dynamo.config.recompile_limit = 1000
             network = self.fabric.setup_module(torch.compile(self.network, dynamic=False))
             supervision: Callable[..., Any] = self.supervision.__call__
