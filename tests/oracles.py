@@ -116,3 +116,71 @@ def border(
         return found / (window / 2)
 
     return _table(probs, 1, index, entry)
+
+
+def blocks(values: np.ndarray, stride: int | tuple[int, ...]) -> np.ndarray:
+    """Means over blocks of pixels, at the far end over what is left of them."""
+    space = values.shape[2:]
+    sides = (stride,) * len(space) if isinstance(stride, int) else stride
+    out = np.zeros((*values.shape[:2], *(-(-side // by) for side, by in zip(space, sides, strict=True))))
+    for at in np.ndindex(*out.shape[2:]):
+        block = tuple(slice(i * by, (i + 1) * by) for i, by in zip(at, sides, strict=True))
+        part = values[(slice(None), slice(None), *block)]
+        out[(slice(None), slice(None), *at)] = part.reshape(*values.shape[:2], -1).mean(axis=2)
+    return out
+
+
+def ties(image: np.ndarray, sigma: float, reach: int, spread: float) -> np.ndarray:
+    """How much each pixel of one image `(channels, *space)` counts as a neighbour of each other one."""
+    pixels = list(np.ndindex(*image.shape[1:]))
+    out = np.zeros((len(pixels), len(pixels)))
+    for (i, p), (j, q) in itertools.permutations(enumerate(pixels), 2):
+        if max(abs(a - b) for a, b in zip(p, q, strict=True)) <= reach:
+            apart = sum((a - b) ** 2 for a, b in zip(p, q, strict=True))
+            looks = sum((channel[p] - channel[q]) ** 2 for channel in image)
+            out[i, j] = math.exp(-apart / (2 * spread**2) - looks / (2 * sigma**2))
+    return out
+
+
+def pairwise(
+    probs: np.ndarray,
+    image: np.ndarray,
+    sigma: float = 0.1,
+    reach: int = 5,
+    spread: float = 6.0,
+    stride: int | tuple[int, ...] = 2,
+) -> np.ndarray:
+    out = []
+    for chances, looks in zip(blocks(probs, stride), blocks(image, stride), strict=True):
+        near, flat = ties(looks, sigma, reach, spread), chances.reshape(len(chances), -1)
+        pixels = range(flat.shape[1])
+        energy = sum(near[i, j] * (1 - flat[:, i] @ flat[:, j]) for i in pixels for j in pixels)
+        out.append(energy / len(pixels) / ((2 * reach + 1) ** (probs.ndim - 2) - 1))
+    return np.array(out)
+
+
+def normalised_cut(
+    probs: np.ndarray,
+    image: np.ndarray,
+    sigma: float = 0.1,
+    reach: int = 5,
+    spread: float = 6.0,
+    stride: int | tuple[int, ...] = 2,
+) -> np.ndarray:
+    """Without a guard for classes of less than a pixel."""
+    out = []
+    for chances, looks in zip(blocks(probs, stride), blocks(image, stride), strict=True):
+        near = ties(looks, sigma, reach, spread)
+        out.append(sum(s @ near @ (1 - s) / (near.sum(axis=1) @ s) for s in chances.reshape(len(chances), -1)))
+    return np.array(out)
+
+
+def agreement(probs: np.ndarray, teacher: np.ndarray) -> np.ndarray:
+    out = np.zeros(len(probs))
+    pixels = list(np.ndindex(*probs.shape[2:]))
+    for b, p in itertools.product(range(len(probs)), pixels):
+        found, wanted = probs[(b, slice(None), *p)], teacher[(b, slice(None), *p)]
+        entropy = -sum(q * math.log(q) for q in wanted if q > 0)
+        crossed = -sum(q * math.log(s) for q, s in zip(wanted, found, strict=True) if q > 0)
+        out[b] += (1 - entropy / math.log(len(wanted))) * crossed / len(pixels)
+    return out

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
-from inbounds import UNLABELLED, Annotation, Regulariser, Supervision, border
+from inbounds import UNLABELLED, Annotation, Regulariser, Supervision, agreement, border
 from inbounds.regularisers import regularisers
 
 
@@ -43,6 +44,38 @@ def test_where_a_class_is_known_to_be_there_as_a_whole() -> None:
         acting(PROBS, None, Annotation(torch.full((2, 2, 2), UNLABELLED)))
 
 
+def test_a_value_an_image_is_of_all_classes_together() -> None:
+    def first(probs: Tensor, _image: Tensor | None) -> Tensor:
+        return probs[:, 0].flatten(1).mean(dim=1)
+
+    assert Regulariser(first, weight=2.0)(PROBS, None).item() == pytest.approx(2 * (0.5 + 0.1) / 2)
+    for wrong in ({"classes": [1]}, {"where": "present"}):
+        with pytest.raises(ValueError, match="first is of all classes together: it takes no `classes`"):
+            Regulariser(first, **wrong)(PROBS, None, known([[1, 1, 1], [1, 1, 1]]))
+
+
+def test_a_term_of_one_class_does_not_see_the_others() -> None:
+    """All classes are measured, and those asked for chosen: of one of two it is what it is alone."""
+    probs, image = torch.rand(2, 2, 6, 6).softmax(1), torch.rand(2, 1, 6, 6)
+    torch.testing.assert_close(Regulariser(border)(probs, image), border(probs[:, 1:], image).mean())
+
+
+def test_a_term_with_a_teacher_gets_that_of_the_annotation() -> None:
+    @dataclass(frozen=True)
+    class Taught(Annotation):
+        teacher: Tensor | None = None
+
+    label, teacher = torch.full((2, 2, 2), UNLABELLED), PROBS.flip(0)
+    loss = Regulariser(partial(agreement, sharpness=2.0))
+    assert loss.name == "agreement"
+    assert loss.needs_teacher
+    assert not Regulariser(border).needs_teacher
+    expected = agreement(PROBS, teacher=teacher, sharpness=2.0).mean()
+    torch.testing.assert_close(loss(PROBS, None, Taught(label, teacher=teacher)), expected)
+    for nobody in (None, Annotation(label), Taught(label)):
+        assert loss(PROBS, None, nobody).item() == 0
+
+
 def test_it_is_a_term_of_the_loss_and_no_bound() -> None:
     logits, image = torch.randn(1, 2, 6, 6, requires_grad=True), torch.rand(1, 1, 6, 6)
     supervise = Supervision(regularisers=[Regulariser(partial(border, power=1.5), weight=3.0)])
@@ -61,4 +94,17 @@ def test_what_cannot_be_is_refused() -> None:
     for wrong in ({"schedule": "linear"}, {"where": "nowhere"}):
         with pytest.raises(ValueError, match="no regulariser with schedule"):
             Regulariser(share, **wrong)
-    assert regularisers["border"] is border
+
+
+@pytest.mark.parametrize("name", regularisers)
+def test_every_term_has_a_value_an_image_or_a_class_and_no_gradient_where_it_is_nothing(name: str) -> None:
+    logits, image = torch.randn(3, 2, 6, 6, requires_grad=True), torch.rand(3, 1, 6, 6)
+    values = regularisers[name](logits.softmax(1), image)
+    assert values.shape in ((3,), (3, 2))
+    assert values.isfinite().all()
+    if values.requires_grad:
+        (grad,) = torch.autograd.grad(values.sum(), logits)
+        assert grad.isfinite().all()
+        assert grad.any()
+    else:
+        assert not values.any()

@@ -1,10 +1,11 @@
-"""A regulariser prices a prediction by its pixels and those of the image alone."""
+"""A regulariser prices a prediction by its pixels and those of the image, or by what a teacher finds in it."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -20,13 +21,19 @@ class Regulariser:
     """`weight * mean(term)` over images and classes: part of the loss, and nothing that holds or is violated.
 
     Args:
-        term: A function of probabilities `(B, C, *space)` and the image, to values `(B, C)`, such as `border`.
+        term: A function of probabilities `(B, K, *space)` and the image, to one value an image, `(B,)`, such as
+            `pairwise`, or one for each class, `(B, K)`, such as `border`. One that has a parameter `teacher` gets the
+            annotation's, or None where there is none.
         weight: A number, or a 0-d tensor.
         schedule: `constant`; or `lr`: `inbounds train` lets the weight fall as its learning rate falls, since what
             guides a network early may bias it late. In a loop of your own, give a tensor and change it there.
-        where: `everywhere`, or where a class is known to be `present` as a whole.
-        classes: Which classes; all but background (0) if not given.
+        ramp: `inbounds train` lets the weight rise from 0 to its full value between these shares of the training.
+        where: `everywhere`, or where a class is known to be `present` as a whole, for terms with a value a class.
+        classes: Which classes, for terms with a value for each; all but background (0) if not given.
         name: What the loss term is called; the function's name if not given.
+
+    Attributes:
+        needs_teacher: Whether the term has a parameter `teacher`.
 
     Example:
         >>> Regulariser(lambda probs, image: probs.flatten(2).mean(dim=2), weight=4, name="mean")(
@@ -38,9 +45,11 @@ class Regulariser:
     term: Callable[..., Tensor]
     weight: float | Tensor = 1.0
     schedule: Literal["constant", "lr"] = "constant"
+    ramp: tuple[float, float] | None = None
     where: Literal["everywhere", "present"] = "everywhere"
     classes: Sequence[int] | None = None
     name: str = ""
+    needs_teacher: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.schedule not in ("constant", "lr") or self.where not in ("everywhere", "present"):
@@ -48,13 +57,20 @@ class Regulariser:
         if not self.name:
             plain: Any = self.term.func if isinstance(self.term, functools.partial) else self.term
             object.__setattr__(self, "name", plain.__name__)
+        object.__setattr__(self, "needs_teacher", "teacher" in inspect.signature(self.term).parameters)
 
     def __call__(
         self, probs: Float[Tensor, "B K *space"], image: Tensor | None, annotation: Annotation | None = None
     ) -> Float[Tensor, ""]:
-        """The weighted mean; `annotation` tells which classes are present."""
+        """The weighted mean; `annotation` tells which classes are present, and what the teacher finds."""
+        teacher = {"teacher": None if annotation is None else annotation.teacher} if self.needs_teacher else {}
+        values = self.term(probs, image, **teacher)
+        if values.ndim == 1:
+            if self.classes is not None or self.where != "everywhere":
+                raise ValueError(f"{self.name} is of all classes together: it takes no `classes`, and acts everywhere")
+            return self.weight * values.mean()
         classes = constrained(self.classes, probs.shape[1])
-        values = self.term(select(probs, classes), image)
+        values = select(values, classes)
         if self.where == "present":
             facts = {} if annotation is None else annotation.facts
             if "present" not in facts:
