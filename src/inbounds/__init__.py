@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from inbounds.constraints.bounds import Common, Fixed, Individual, Tags
     from inbounds.constraints.constraint import Constraint
     from inbounds.constraints.interval import Interval
+    from inbounds.constraints.known import Known
     from inbounds.constraints.penalties import hinge, log_barrier, quadratic
+    from inbounds.constraints.typical import typical_values
     from inbounds.losses import Ascent, Exact, Proposals, cross_entropy
     from inbounds.regions.compactness import compactness
     from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
@@ -24,16 +26,16 @@ if TYPE_CHECKING:
     from inbounds.regions.shape import centroid, moment, spread
     from inbounds.regions.size import size
     from inbounds.regions.statistic import statistic
-    from inbounds.regularisers import Regulariser, border
+    from inbounds.regularisers import Regulariser, agreement, border, normalised_cut, pairwise
     from inbounds.supervision import Supervision, Terms, recipes
 
 # Where each public name lives. Nothing is imported before it is used, so that the command line answers without torch.
 _ROOMS = {
     "annotations": "UNLABELLED Annotation",
-    "constraints": "Common Constraint Fixed Individual Interval Tags hinge log_barrier quadratic",
+    "constraints": "Common Constraint Fixed Individual Interval Known Tags hinge log_barrier quadratic typical_values",
     "losses": "Ascent Exact Proposals cross_entropy",
     "regions": "Scans centroid compactness fraction mean_intensity moment size spread statistic variance_intensity",
-    "regularisers": "Regulariser border",
+    "regularisers": "Regulariser agreement border normalised_cut pairwise",
     "supervision": "Supervision Terms recipes",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
@@ -48,12 +50,14 @@ __all__ = [
     "Fixed",
     "Individual",
     "Interval",
+    "Known",
     "Proposals",
     "Regulariser",
     "Scans",
     "Supervision",
     "Tags",
     "Terms",
+    "agreement",
     "border",
     "centroid",
     "compactness",
@@ -63,11 +67,14 @@ __all__ = [
     "log_barrier",
     "mean_intensity",
     "moment",
+    "normalised_cut",
+    "pairwise",
     "quadratic",
     "recipes",
     "size",
     "spread",
     "statistic",
+    "typical_values",
     "variance_intensity",
 ]
 

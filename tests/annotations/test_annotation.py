@@ -103,3 +103,13 @@ def test_checked_refuses_a_scan_index_out_of_range(wrong) -> None:
 def test_refuses_shapes_and_types(settings, message) -> None:
     with pytest.raises(ValueError, match=message):
         Annotation(**{"label": LABEL, **settings})
+
+
+@pytest.mark.plain
+def test_a_rim_is_a_map_of_the_labels_shape() -> None:
+    label = torch.full((2, 4, 4), 255)
+    rim = torch.zeros(2, 4, 4, dtype=torch.bool)
+    assert Annotation(label, rim=rim).to("cpu").rim is not None
+    for wrong in (rim[:1], rim.float()):
+        with pytest.raises(ValueError, match="rim must be boolean, of the label's shape"):
+            Annotation(label, rim=wrong)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,10 +11,12 @@ from torch import Tensor
 
 import inbounds
 from cases import one_hot
-from inbounds import UNLABELLED, Annotation, Common, Constraint, Individual, Scans, Tags
+from inbounds import UNLABELLED, Annotation, Common, Constraint, Individual, Known, Scans, Tags
 from inbounds.batches.augment import Augment
-from inbounds.batches.samples import Batch
-from making import disc
+from inbounds.batches.samples import Batch, load
+from inbounds.store.annotate import import_points
+from inbounds.store.facts import Facts
+from making import disc, image_of, make_store, row, source, truth_like
 
 EXACT = {
     "neutral": Augment(),
@@ -206,6 +210,85 @@ def test_the_moved_truth_never_violates_what_is_known_of_it(augment, constraint)
         _, after, truth = changed(augment, masks(24, seed=seed, spread=0.5), seed, scans)
         worst = constraint.violation(one_hot(truth, 3, torch.float32), after.image, after.annotation)
         assert float(worst.max()) <= 0
+
+
+def spread_by_one(mask: Tensor) -> Tensor:
+    return torch.nn.functional.max_pool2d(mask.float()[:, None], 3, 1, 1)[:, 0] > 0
+
+
+@pytest.mark.parametrize("augment", [*MOVED.values(), *FAR.values()], ids=str)
+def test_the_rim_of_the_frame_moves_with_it(augment) -> None:
+    """Wherever the frame ends now, and at the edge of the image; within two pixels of these, and nowhere else."""
+    _, after, _ = changed(augment, masks(16))
+    ones = torch.ones_like(after.annotation.label)
+    blank = torch.rand(16, 1, SIDE, SIDE)
+    _, frame = augment(Batch(blank, Annotation(ones)), ones, torch.Generator().manual_seed(0))
+    ring = torch.ones(SIDE, SIDE, dtype=torch.bool)
+    ring[1:-1, 1:-1] = False
+    outside = torch.nn.functional.pad(frame == 0, (1, 1, 1, 1))
+    beside = outside[:, 2:, 1:-1] | outside[:, :-2, 1:-1] | outside[:, 1:-1, 2:] | outside[:, 1:-1, :-2]
+    ends = (frame == 1) & beside
+    rim = after.annotation.rim
+    assert bool((ends & ~ring).any())
+    assert bool(rim[ends | ring].all())
+    assert not bool((rim & ~spread_by_one(spread_by_one(ends)) & ~ring).any())
+
+
+def test_a_rim_that_was_given_moves_and_flips_need_none() -> None:
+    rim = torch.zeros(8, 16, 16, dtype=torch.bool)
+    rim[:, 3, 8] = True
+    batch = Batch(torch.rand(8, 1, 16, 16), Annotation(torch.zeros(8, 16, 16, dtype=torch.uint8), rim=rim))
+    after, _ = EXACT["flip"](batch)
+    assert {tuple(one.nonzero()[0].tolist()) for one in after.annotation.rim} <= {(3, 8), (12, 8), (3, 7), (12, 7)}
+    assert bool((after.annotation.rim.sum(dim=(1, 2)) == 1).all())
+    moved, _ = Augment(translate=0.1)(batch)
+    assert bool((moved.annotation.rim[:, 1:-1, 1:-1].sum(dim=(1, 2)) >= 1).all())
+    assert EXACT["both"](replace(batch, annotation=replace(batch.annotation, rim=None)))[0].annotation.rim is None
+
+
+TYPICAL = {"rotate": Augment(rotate=15, zoom=1.1), "shifted": Augment(rotate=15, zoom=1.1, translate=0.05)}
+
+
+@pytest.mark.parametrize("scope", ["image", "volume"])
+@pytest.mark.parametrize("augment", TYPICAL.values(), ids=TYPICAL.keys())
+def test_with_sizes_alone_lower_bounds_act(tmp_path, augment, scope) -> None:
+    """As people type them: no centres, no truth, a cropped grid. An empty mask then violates nearly all of them."""
+    truth = [truth_like(seed, 6, (64, 64)) for seed in range(4)]
+    scans = [source(name, None, image=image_of(one)) for name, one in zip("abcd", truth, strict=True)]
+    store = make_store(tmp_path / "store", scans, shape=(48, 48))
+    clicks, sizes = [], []
+    for name, one in zip("abcd", truth, strict=True):
+        for klass in (1, 2):
+            sizes.append(row(name, None, klass, size_px=float((one == klass).sum())))
+            for number in range(5):
+                row_, column = np.argwhere(one[number] == klass).mean(axis=0)
+                clicks.append(f"{name},{number},{row_:.0f},{column:.0f},{klass}")
+                sizes.append(row(name, number, klass, size_px=float((one[number] == klass).sum())))
+    (tmp_path / "clicks.csv").write_text("\n".join(["case,slice,row,column,class", *clicks]))
+    Facts(tuple(sizes), store.classes).write(tmp_path / "sizes.csv")
+    import_points(store, tmp_path / "clicks.csv", "clicks", radius=1.0)
+    store.import_facts(tmp_path / "sizes.csv", "sizes")
+    samples = load(store, "clicks", facts="sizes")
+    assert samples.facts["cut"][:5, 1:].isnan().all()
+    constraint = Constraint(inbounds.size, Known(), scope=scope)
+    acting = []
+    for seed in range(20):
+        after, _ = augment(samples.scan_batch(range(4)), None, torch.Generator().manual_seed(seed))
+        empty = torch.zeros(24, 3, 48, 48)
+        below = constraint.interval(empty, None, after.annotation).lower
+        told = (after.annotation.scan_facts if scope == "volume" else after.annotation.facts)["size"][:, 1:] > 0
+        acting.append((below > 0)[told])
+    share = float(torch.cat(acting).float().mean())
+    assert share >= 0.95
+    # Once a region is seen at the rim, or clicked there, its lower bound opens, and no other.
+    seen = empty.clone()
+    seen[0, 1, 0, 10] = 1
+    opened = constraint.interval(seen, None, after.annotation).lower != below
+    assert opened[..., 0].nonzero().tolist() == [[0, 0]]
+    label = after.annotation.label.clone()
+    label[0][after.annotation.rim[0]] = 2
+    opened = constraint.interval(empty, None, replace(after.annotation, label=label)).lower != below
+    assert opened[..., 0].nonzero().tolist() == [[0, 1]]
 
 
 def test_a_scan_moves_as_a_whole() -> None:

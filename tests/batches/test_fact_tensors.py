@@ -21,7 +21,7 @@ from inbounds.store.facts import Fact, Facts
 from inbounds.store.grid import GridWindow
 from inbounds.store.measure import Noise
 from inbounds.store.store import Store
-from making import SPACING, image_of, make_store, row, source, truth_like
+from making import CLASSES, SPACING, image_of, make_store, row, source, truth_like
 
 FITS = {
     "pad": (GridWindow.pad, (40, 33)),
@@ -246,7 +246,7 @@ def test_a_row_finds_its_slice_in_the_store(tmp_path) -> None:
 
 
 def test_what_a_crop_may_have_cut_off_opens_lower_bounds(tmp_path) -> None:
-    """Nobody drew these regions: only a centre and a size can tell that they lie inside the grid."""
+    """Nobody drew these regions: only a centre and a size can tell that they lie inside the grid, else what is seen."""
     nobody = [replace(source("a", truth_like(0, 3, (40, 40))), truth=False)]
     nobody = [replace(s, load=lambda load=s.load: replace(load(), truth=None)) for s in nobody]
     store = make_store(tmp_path / "store", nobody, fit=GridWindow.pad, shape=(24, 24))
@@ -259,11 +259,16 @@ def test_what_a_crop_may_have_cut_off_opens_lower_bounds(tmp_path) -> None:
         store.classes,
     )
     slices, scans = to_tensors(store, told, [1])
-    assert slices["cut"][:, 1, 0].tolist() == [0, 1, 1]
+    assert slices["cut"][:2, 1, 0].tolist() == [0, 1]
+    assert slices["cut"][2, 1].isnan()
     assert scans["cut"][0, 1, 0] == 1
     annotation = inbounds.Annotation(torch.full((3, 24, 24), 255), facts=slices)
-    interval = inbounds.Constraint(inbounds.size, inbounds.Individual(relative=0.1)).interval(
-        torch.full((3, 2, 24, 24), 0.5), annotation=annotation
-    )
-    assert interval.lower[:, 0, 0].isinf().tolist() == [False, True, True]
-    assert interval.upper[:, 0, 0].isinf().tolist() == [False, False, False]
+    constraint = inbounds.Constraint(inbounds.size, inbounds.Individual(relative=0.1))
+    for probability, third in ((0.5, False), (0.6, True)):  # the second is seen at the rim
+        interval = constraint.interval(torch.full((3, 2, 24, 24), probability), annotation=annotation)
+        assert interval.lower[:, 0, 0].isinf().tolist() == [False, True, third]
+        assert interval.upper[:, 0, 0].isinf().tolist() == [False, False, False]
+    _, scans = to_tensors(store, Facts(told.rows[::2], store.classes), [1])
+    assert scans["cut"][0, 1].isnan()
+    _, scans = to_tensors(store, Facts((told.rows[0], *(row("a", n, 1, present=False) for n in (1, 2))), CLASSES), [1])
+    assert scans["cut"][0, 1] == 0

@@ -329,3 +329,33 @@ def test_refuses_what_does_not_fit_the_prediction() -> None:
         Constraint(size, Fixed(1, 2))(random_probs(len(INDEX), 2, PLANE), None, known())
     with pytest.raises(ValueError, match="mean_intensity is measured on the image"):
         Constraint(mean_intensity, Fixed(1, 2))(HALF)
+
+
+def test_a_violation_is_measured_by_what_is_typical() -> None:
+    """8 pixels where 6 are allowed: 2 too many, or 0.4 of a typical region of 5; the number of pixels has no part."""
+    loss = Constraint(size, Fixed(4, 6), weight=3, scale="typical", typical=5)
+    assert float(loss(HALF)) == pytest.approx(3 * 0.4**2)
+    assert float(loss.violation(HALF)) == 2  # what is reported keeps its unit
+    per_class = Constraint(size, Fixed(4, 6), classes=[0, 1], penalty=hinge, scale="typical", typical=[5, 10])
+    assert float(per_class(HALF)) == pytest.approx((0.4 + 0.2) / 2)
+    where = Constraint(centroid, Fixed(2.5, None), penalty=hinge, scale="typical", typical=[[1.0, 4.0]])
+    assert float(where(HALF)) == pytest.approx((1 + 0.25) / 2)
+    probs = random(2, 3, 3, 3).softmax(dim=1).requires_grad_()
+    torch.autograd.gradcheck(Constraint(size, Fixed(4, 5), scale="typical", typical=[2, 3]), probs)
+
+
+@pytest.mark.parametrize("typical", [0, -1, float("nan"), float("inf"), [3, 0]])
+def test_what_is_typical_is_positive_and_finite(typical) -> None:
+    with pytest.raises(ValueError, match="positive and finite"):
+        Constraint(size, Fixed(4, 6), scale="typical", typical=typical)
+
+
+def test_a_typical_scale_needs_what_is_typical() -> None:
+    with pytest.raises(ValueError, match="needs what is typical of each class: see typical_values"):
+        Constraint(size, Fixed(4, 6), scale="typical")
+
+
+@pytest.mark.plain
+def test_there_are_two_scales() -> None:
+    with pytest.raises(ValueError, match="'natural' or 'typical'"):
+        Constraint(size, Fixed(4, 6), scale="usual")

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Float, Integer
+from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
+from inbounds.annotations.rest import Rest
 from inbounds.regions.scans import Scans
 
 UNLABELLED = 255
@@ -27,10 +28,13 @@ class Annotation:
         facts: What is known of each image, by name: `present` (1, 0), `size`, `centroid`, ... Each is `(B, K, M)`
             with a column for every class, background included. NaN means unknown. `size_min` and `size_max` are the
             ends of a range. `cut` is 1 where part of the region may lie outside the image, as after a shift: lower
-            bounds are then open, and all bounds on averages.
+            bounds are then open, and all bounds on averages. Where it is NaN, labels and prediction at the rim decide.
         scan_facts: The same of whole scans, `(S, K, M)`.
         scans: Which images are slices of the same scan. `None` when every image is a scan of its own.
         label_weight: How much the labels of each image count in the loss. `None` when all count alike, as 1.
+        rim: The pixels at the border of what was scanned, where regions may be cut. `None`: the image's outermost ring.
+        teacher: What a slowly moving copy of the network finds: probabilities, which get no gradient.
+        rest: What the batch does not show of its scans. `None` when it holds whole scans.
 
     Example:
         >>> label = torch.full((2, 4, 4), UNLABELLED)
@@ -44,6 +48,9 @@ class Annotation:
     scan_facts: Mapping[str, Float[Tensor, "S K _"]] = field(default_factory=dict)
     scans: Scans | None = None
     label_weight: Float[Tensor, " B"] | None = None
+    rim: Bool[Tensor, "B *space"] | None = None
+    teacher: Float[Tensor, "B K *space"] | None = None
+    rest: Rest | None = None
 
     def __post_init__(self) -> None:
         if self.label.is_floating_point() or self.label.is_complex() or self.label.dtype == torch.bool:
@@ -55,6 +62,11 @@ class Annotation:
         if self.label_weight is not None and self.label_weight.shape != (self.batch,):
             raise ValueError(
                 f"label_weight must be ({self.batch},), one for each image, not {tuple(self.label_weight.shape)}"
+            )
+        if self.rim is not None and (self.rim.shape != self.label.shape or self.rim.dtype != torch.bool):
+            raise ValueError(
+                f"rim must be boolean, of the label's shape {tuple(self.label.shape)}, not {self.rim.dtype} of shape "
+                f"{tuple(self.rim.shape)}"
             )
         scans = self.batch if self.scans is None else self.scans.count
         for rows, facts, what in ((self.batch, self.facts, "images"), (scans, self.scan_facts, "scans")):
@@ -124,4 +136,7 @@ class Annotation:
             scan_facts={name: fact.to(device) for name, fact in self.scan_facts.items()},
             scans=self.scans and self.scans.to(device),
             label_weight=None if self.label_weight is None else self.label_weight.to(device),
+            rim=None if self.rim is None else self.rim.to(device),
+            teacher=None if self.teacher is None else self.teacher.to(device),
+            rest=self.rest and self.rest.to(device),
         )

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.batches.fact_tensors import region_stays
+from inbounds.batches.fact_tensors import any_cut, region_cut
 from inbounds.batches.samples import Batch
 from inbounds.regions import Motion, statistics
 from inbounds.regions.facts import range_of, turned
@@ -24,7 +24,8 @@ class Augment:
 
     Image, label, truth and facts move together: a zoom scales sizes, a flip mirrors centroids, a change of contrast
     changes the mean intensity. Where a region may have left the frame, the fact `cut` says so: its lower bounds open,
-    and its centre and brightness become unknown. What comes into the frame is black and unlabelled.
+    and its centre and brightness become unknown. It is NaN where nobody knows, as without a centre: what reaches the
+    `rim` then decides. What comes into the frame is black and unlabelled.
 
     Attributes:
         flip: Mirror rows, columns, both or neither; with `"columns"`, change left and right alone (with `"rows"`, top
@@ -62,9 +63,17 @@ class Augment:
         return self.rotate == 0 and self.translate == 0 and self.zoom == 1
 
     def __call__(
-        self, batch: Batch, truth: Tensor | None = None, generator: torch.Generator | None = None
+        self,
+        batch: Batch,
+        truth: Tensor | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        plain: bool = False,
     ) -> tuple[Batch, Tensor | None]:
-        """A changed batch, and the truth changed with it if it is given (for looking, never for a loss)."""
+        """A changed batch, and the truth changed with it if it is given (for looking, never for a loss).
+
+        With `plain`, the batch has its images also without the changes of brightness.
+        """
         annotation = batch.annotation
         scans = annotation.scans
         draws = annotation.batch if scans is None else scans.count
@@ -73,16 +82,25 @@ class Augment:
         each = motion if scans is None else motion.each(scans)
         image = batch.image * each.gain[:, None, None, None] + each.offset[:, None, None, None]
         grid = _grid(image, each)
-        image = torch.nn.functional.grid_sample(image, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+        image = _resampled(image, grid)
+        changes = self.contrast != 1 or self.brightness != 0
+        as_it_was = _resampled(batch.image, grid) if plain and changes else None
         label = _sample(annotation.label, grid, outside=UNLABELLED)
         facts = self._facts(dict(annotation.facts), each)
         scan_facts = {}
         if annotation.scan_facts:
             # A scan is cut where any of its slices is.
-            cut = scans.total(facts["cut"])[..., 0] > 0 if scans is not None and "cut" in facts else None
+            cut = None
+            if scans is not None and "cut" in facts:
+                member = scans.index == torch.arange(scans.count, device=scans.index.device)[:, None]
+                cut = any_cut(torch.where(member[..., None, None], facts["cut"], 0), dim=1)
             scan_facts = self._facts(dict(annotation.scan_facts), motion, cut)
-        changed = replace(annotation, label=label, facts=facts, scan_facts=scan_facts)
-        return Batch(image, changed), None if truth is None else _sample(truth, grid, outside=0)
+        rim = None if annotation.rim is None else _sample(annotation.rim, grid, outside=0)
+        if not self.stays_on_grid:
+            rim = _rim(grid, each) if rim is None else rim | _rim(grid, each)
+        changed = replace(annotation, label=label, facts=facts, scan_facts=scan_facts, rim=rim)
+        moved = Batch(image, changed, as_it_was, None if self.zoom == 1 else each.factor)
+        return moved, None if truth is None else _sample(truth, grid, outside=0)
 
     def _motion(self, image: Tensor, chance: Tensor) -> Motion:
         """What is drawn: one of each for an image or scan."""
@@ -111,19 +129,16 @@ class Augment:
             facts |= columns.follow(facts, name, motion)
         if self.stays_on_grid or not facts:
             return facts
-        any_fact = next(iter(facts.values()))
         if cut is None:
-            cut = ~_whole_frame_stays(motion)[:, None].expand(any_fact.shape[:2])
-            if "centroid" in facts and "size" in facts:
-                cut = cut & ~region_stays(facts, motion.sides, self.reach)
+            cut = torch.where(_whole_frame_stays(motion)[:, None, None], 0, region_cut(facts, motion.sides, self.reach))
             if "present" in facts:
-                cut = cut & (facts["present"][..., 0] != 0)
+                cut = torch.where(facts["present"] == 0, 0, cut)
         if "cut" in facts:
-            cut = cut | (facts["cut"][..., 0] == 1)
-        cut = cut[..., None]
+            cut = any_cut(torch.stack([cut, facts["cut"]]), dim=0)
+        gone = cut == 1
         for name in [name for name in given_columns() if statistics[name].presence is None]:
-            facts |= {one: torch.where(cut, torch.nan, facts[one]) for one in (name, *range_of(name)) if one in facts}
-        return facts | {"cut": cut.to(any_fact.dtype)}
+            facts |= {one: torch.where(gone, torch.nan, facts[one]) for one in (name, *range_of(name)) if one in facts}
+        return facts | {"cut": cut}
 
 
 def _grid(image: Tensor, motion: Motion) -> Float[Tensor, "n H W 2"]:
@@ -139,11 +154,26 @@ def _grid(image: Tensor, motion: Motion) -> Float[Tensor, "n H W 2"]:
     return grid.reshape(-1, height, width, 2)
 
 
+def _resampled(image: Tensor, grid: Tensor) -> Tensor:
+    return torch.nn.functional.grid_sample(image, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+
+
 def _sample(label: Tensor, grid: Tensor, *, outside: int) -> Tensor:
     """Nearest neighbours; `grid_sample` fills with 0, so labels are moved until the filling is 0."""
     moved = (label.to(grid.dtype) - outside)[:, None]
     taken = torch.nn.functional.grid_sample(moved, grid, mode="nearest", padding_mode="zeros", align_corners=False)
     return (taken[:, 0] + outside).round().to(label.dtype)
+
+
+def _rim(grid: Float[Tensor, "n H W 2"], motion: Motion) -> Bool[Tensor, "n H W"]:
+    """Pixels within one of the frame as it was, wherever it lies now, and the outermost ring."""
+    height, width = motion.sides
+    sides = torch.stack([grid.new_full((), width), grid.new_full((), height)])
+    # How far a pixel lies outside the frame along each axis, in pixels of the result; inside it is negative.
+    beyond = ((grid.abs() - 1) * sides / 2 * motion.factor[:, None, None, None]).amax(dim=-1)
+    rim = beyond.abs() <= 1
+    rim[:, 0] = rim[:, -1] = rim[:, :, 0] = rim[:, :, -1] = True
+    return rim
 
 
 def _whole_frame_stays(motion: Motion) -> Bool[Tensor, " n"]:

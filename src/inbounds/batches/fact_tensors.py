@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Float
 from torch import Tensor
 
 from inbounds.regions import Geometry, statistics
@@ -25,7 +25,7 @@ def to_tensors(store: Store, facts: Facts | None, classes: Sequence[int]) -> tup
     channel, the others being unknown. Chosen classes become columns 1, 2, ...; column 0 is the background, of which
     nothing is known. NaN means unknown. Where anybody gave a range, its ends are facts too, such as `size_min` and
     `size_max`. A scan's size, if nobody gave it, is the sum over its slices once all of them are known. Where slices
-    were cropped and a region may reach beyond, `cut` says so.
+    were cropped and a region may reach beyond, `cut` says so; it is NaN where nobody knows.
 
     Returns:
         Facts by name, `(N, K, M)` for slices and `(scans, K, M)` for scans.
@@ -77,27 +77,36 @@ def _may_be_cut(record: Record) -> bool:
 
 
 def _mark_cut(store: Store, slices: Table, scans: Table) -> None:
-    """Say where part of a region may lie outside the grid, which opens its lower bound."""
-    stays = region_stays(slices, store.shape)
+    """Say where part of a region may lie outside the grid, which opens its lower bound; NaN where nobody knows."""
+    region = region_cut(slices, store.shape)
     slices["cut"], scans["cut"] = (torch.zeros_like(table["present"]) for table in (slices, scans))
     for scan, record in enumerate(store.records):
         if _may_be_cut(record):
             here = slice(record.first, record.range.stop)
-            cut = ~stays[here] & (slices["present"][here, :, 0] != 0)
-            slices["cut"][here] = cut[..., None].float()
-            scans["cut"][scan] = cut.any(dim=0)[:, None].float()
+            slices["cut"][here] = torch.where(slices["present"][here] == 0, 0, region[here])
+            scans["cut"][scan] = any_cut(slices["cut"][here], dim=0)
 
 
-def region_stays(facts: Mapping[str, Tensor], sides: tuple[int, int], reach: float = 2.0) -> Bool[Tensor, "n K"]:
-    """Whether a region that stretches `reach` radii of a disc of its size from its centre is inside; unknown is no."""
+def any_cut(cut: Tensor, dim: int) -> Tensor:
+    """Whether any of several is cut: 1 where one is, NaN where one may be, else 0."""
+    sure = (cut == 1).any(dim=dim).to(cut.dtype)
+    return torch.where((sure == 0) & cut.isnan().any(dim=dim), torch.nan, sure)
+
+
+def region_cut(facts: Mapping[str, Tensor], sides: tuple[int, int], reach: float = 2.0) -> Float[Tensor, "n K 1"]:
+    """Whether a region may reach outside, 1 or 0, NaN where its centre or its size is unknown.
+
+    It is taken to stretch `reach` radii of a disc of its size from its centre.
+    """
     worst = (("size", "size_max"), ("centroid", "centroid_min"), ("centroid", "centroid_max"))
-    size, low, high = (
-        torch.where(facts[name].isnan(), facts[end], facts[name]) if end in facts else facts[name]
-        for name, end in worst
-    )
+    unknown = torch.full_like(next(iter(facts.values()))[..., :1], torch.nan)
+    first, second = ([facts.get(name, unknown) for name in names] for names in zip(*worst, strict=True))
+    size, low, high = (torch.where(one.isnan(), other, one) for one, other in zip(first, second, strict=True))
     radius = reach * (size / math.pi).sqrt()
     last = torch.stack([size.new_full((), side - 1) for side in sides])
-    return ((low >= radius) & (high <= last - radius)).all(dim=-1)
+    stays = ((low >= radius) & (high <= last - radius)).all(dim=-1, keepdim=True)
+    known = ~torch.cat([size, low, high], dim=-1).isnan().any(dim=-1, keepdim=True)
+    return torch.where(known, (~stays).to(size.dtype), torch.nan)
 
 
 def _on_grid(fact: Fact, geometry: Geometry) -> dict[str, list[float]]:

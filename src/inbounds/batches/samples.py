@@ -5,13 +5,14 @@ What training may see (`Samples`) and what evaluation may see (`Truth`) are diff
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped, UInt8
+from jaxtyping import Bool, Float, Int, Shaped, UInt8
 from torch import Tensor
 
 from inbounds.annotations.annotation import UNLABELLED, Annotation
@@ -24,10 +25,19 @@ from inbounds.store.store import Store
 
 @dataclass(frozen=True)
 class Batch:
-    """Some images and what is known of them: all that a supervision receives."""
+    """Some images and what is known of them: all that a supervision receives.
+
+    Attributes:
+        image: What the network sees.
+        annotation: What is known.
+        plain: The images as they lie there, but with the brightness that they had, where augmentation changed it.
+        zoom: By what factor augmentation enlarged each of them; `None` where it did not.
+    """
 
     image: Float[Tensor, "B channels *space"]
     annotation: Annotation
+    plain: Float[Tensor, "B channels *space"] | None = None
+    zoom: Float[Tensor, " B"] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,13 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @cached_property
+    def known(self) -> Bool[Tensor, " n"]:
+        """Of which slices anything is known, a label or a fact; on the CPU."""
+        pieces = [(piece != UNLABELLED).flatten(1).any(dim=1) for piece in self.labels.split(256)]
+        facts = [~fact.isnan().flatten(1).all(dim=1).cpu() for name, fact in self.facts.items() if name != "cut"]
+        return torch.stack([torch.cat(pieces).cpu(), *facts]).any(dim=0)
 
     def slices_of(self, scan: int) -> range:
         """The positions of a scan's slices."""
@@ -240,18 +257,39 @@ def truth_of(
 
 
 def by_slice(
-    samples: Samples, size: int, generator: torch.Generator, *, repeats: int = 1
+    samples: Samples, size: int, generator: torch.Generator, *, repeats: int = 1, most: int | None = None
 ) -> Iterator[Int[Tensor, " B"]]:
     """The positions of an epoch's batches in random order.
+
+    Of slices that have a label or a fact each appears once. Where they are fewer than half, they appear more often,
+    the others less: half of every batch has something known.
 
     Args:
         samples: What is trained on.
         size: Slices a batch; the last batch may hold fewer.
         generator: On the CPU.
         repeats: How often each slice appears, each time augmented anew: 4 for the paper's prostate set-up.
+        most: Slices in an epoch, if not all of them.
     """
-    order = torch.randperm(len(samples) * repeats, generator=generator) % len(samples)
-    yield from order.split(size)
+    length = min(len(samples) * repeats, most or len(samples) * repeats)
+    known, others = samples.known.nonzero()[:, 0], (~samples.known).nonzero()[:, 0]
+    if not 0 < len(known) < len(samples):
+        yield from (torch.randperm(len(samples) * repeats, generator=generator) % len(samples))[:length].split(size)
+        return
+    share = max(0.5, len(known) / len(samples))
+    first, second = (_cycled(some, length, generator) for some in (known, others))
+    used = 0
+    for start in range(0, length, size):
+        end = min(start + size, length)
+        now = math.ceil(round(share * end, 6))  # of those so far, so that in an epoch of all slices each appears once
+        yield torch.cat([first[used:now], second[start - used : end - now]])
+        used = now
+
+
+def _cycled(some: Int[Tensor, " n"], length: int, generator: torch.Generator) -> Int[Tensor, " length"]:
+    """All of them in random order, again and again, until there are so many."""
+    rounds = math.ceil(length / len(some))
+    return torch.cat([some[torch.randperm(len(some), generator=generator)] for _ in range(rounds)])[:length]
 
 
 def by_scan(samples: Samples, generator: torch.Generator) -> Iterator[int]:

@@ -7,7 +7,7 @@ to be constrained. It works for any statistic. What an absent region measures de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -101,19 +101,18 @@ class _Range:
     upper: Numbers | Tensor | None = None
 
     def __post_init__(self) -> None:
-        interval = Interval(_rows(self.lower), _rows(self.upper))
+        lower, upper = (None if side is None else rows(side) for side in (self.lower, self.upper))
+        interval = Interval(lower, upper)
         object.__setattr__(self, "lower", interval.lower.tolist())
         object.__setattr__(self, "upper", interval.upper.tolist())
 
     def sides(self, like: Float[Tensor, "N C M"]) -> tuple[Float[Tensor, "N C M"], Float[Tensor, "N C M"]]:
         """Both sides, written out on the device: a copy from the host could not be part of a CUDA graph."""
-        return _fill(self.lower, like), _fill(self.upper, like)
+        return fill(self.lower, like), fill(self.upper, like)
 
 
-def _rows(side: Numbers | Tensor | None) -> Tensor | None:
+def rows(side: Numbers | Tensor) -> Float[Tensor, "*C_M"]:
     """Numbers as a tensor `()` or `(C, M)`; a flat list is one number per class."""
-    if side is None:
-        return None
     wanted = "a bound must be one number, one per class, or a row per class"
     try:
         tensor = torch.as_tensor(side, dtype=torch.float64)
@@ -126,7 +125,8 @@ def _rows(side: Numbers | Tensor | None) -> Tensor | None:
     return tensor.unsqueeze(-1) if tensor.ndim == 1 else tensor
 
 
-def _fill(side: object, like: Float[Tensor, "N C M"]) -> Float[Tensor, "N C M"]:
+def fill(side: object, like: Float[Tensor, "N C M"]) -> Float[Tensor, "N C M"]:
+    """Numbers written out on the device, one for all or one for each class, or class and component."""
     if not isinstance(side, list):
         return torch.full_like(like, float(side))  # type: ignore[arg-type]
     N, C, M = like.shape
@@ -278,7 +278,3 @@ class Individual:
             least, most = _absent(knowledge)
             lower, upper = torch.where(absent, least, lower), torch.where(absent, most, upper)
         return Interval(lower, upper, trusted=True)
-
-
-kinds: dict[str, Callable[..., Bounds]] = {"tags": Tags, "common": Common, "individual": Individual, "fixed": Fixed}
-"""By name, for settings. Add your own."""

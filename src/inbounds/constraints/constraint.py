@@ -13,8 +13,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from inbounds.annotations import Annotation
-from inbounds.constraints.bounds import Bounds, Knowledge, Tags
-from inbounds.constraints.interval import Interval
+from inbounds.constraints.bounds import Bounds, Knowledge, Tags, fill, rows
+from inbounds.constraints.cut import cut_off
+from inbounds.constraints.interval import Interval, Numbers
+from inbounds.constraints.known import Known
 from inbounds.constraints.penalties import Penalty, quadratic
 from inbounds.regions import Scans, Statistic
 from inbounds.regions.facts import range_of
@@ -32,9 +34,13 @@ class Constraint:
     weight 0.01 this is the paper's `lambda C(V_S)` (Eq. "Cross-Entropy") divided by the number of pixels `|Omega|`, as
     in the authors' code: only with that division does their 0.01 make sense.
 
+    With `scale="typical"` it is
+    `weight * mean(penalty((lower - value) / typical) + penalty((value - upper) / typical))`:
+    a weight then means the same for any grid, unit, class and penalty, and for slices as for whole scans.
+
     Args:
         statistic: What is measured: `size`, `centroid`, ... or your own, made with the `statistic` decorator.
-        bounds: Where the interval comes from: `Tags`, `Common`, `Individual`, `Fixed`, or anything with their method.
+        bounds: Where the interval comes from: `Known`, `Tags`, `Common`, `Individual`, `Fixed`, or your own.
         penalty: What a violation costs: `quadratic`, `hinge`, `log_barrier(t)` or any function of a signed violation.
         classes: Which classes are constrained; all but background (0) if not given.
         weight: The paper's lambda: a number, or a 0-d tensor.
@@ -44,11 +50,19 @@ class Constraint:
             1800 of 60 to 2000, and 99 to 100 of 90 to 110. A quadratic penalty fades as a bound comes near, and what
             pulls the other way leaves the value at the bound or just outside it. Whether a constraint holds is judged
             by the bounds as they are.
+        ramp: `inbounds train` lets the weight rise from 0 to its full value between these shares of the training. In a
+            loop of your own, give a tensor as weight and change it there.
+        scale: What makes weights comparable: the statistic's `natural` scale, by which the penalty is divided, or what
+            is `typical` of each class, by which the violation is divided before the penalty sees it.
+        typical: With that scale, a positive number for each constrained class (or one for all, or for each class a list
+            with one number per component), such as `typical_values` gives.
 
     Example:
         >>> loss = Constraint(size, Fixed(4, 6), weight=0.01)
         >>> loss(torch.full((1, 2, 4, 4), 0.5))  # 8 pixels, 2 too many: 0.01 * 2^2 / 16
         tensor(0.0025)
+        >>> Constraint(size, Fixed(4, 6), scale="typical", typical=5)(torch.full((1, 2, 4, 4), 0.5))  # (2 / 5)^2
+        tensor(0.1600)
     """
 
     statistic: Statistic[...]
@@ -59,6 +73,9 @@ class Constraint:
     scope: Literal["image", "volume"] = "image"
     name: str = ""
     tighten: float = 0.0
+    ramp: tuple[float, float] | None = None
+    scale: Literal["natural", "typical"] = "natural"
+    typical: Numbers | Tensor | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -73,6 +90,15 @@ class Constraint:
             raise ValueError(f"tighten must be a share from 0 to less than 1, not {self.tighten!r}")
         if self.scope not in ("image", "volume"):
             raise ValueError(f"scope must be 'image' or 'volume', not {self.scope!r}")
+        if self.scale not in ("natural", "typical"):
+            raise ValueError(f"scale must be 'natural' or 'typical', not {self.scale!r}")
+        if self.scale == "typical":
+            if self.typical is None:
+                raise ValueError("a typical scale needs what is typical of each class: see typical_values")
+            numbers = rows(self.typical)
+            if not bool((numbers.isfinite() & (numbers > 0)).all()):
+                raise ValueError(f"typical values must be positive and finite, not {self.typical}")
+            object.__setattr__(self, "typical", numbers.tolist())
         if isinstance(self.bounds, Tags) and self.statistic.presence is None:
             warnings.warn(f"tags say nothing about {self.statistic.fact}: this constraint never acts", stacklevel=3)
         if isinstance(self.weight, Tensor) and self.weight.ndim:
@@ -92,9 +118,15 @@ class Constraint:
     ) -> Float[Tensor, ""]:
         """The weighted penalty. `image` is needed by intensity statistics, `annotation` by bounds that use facts."""
         # Both sides in one tensor: half as many small kernels.
-        cost = _price(self.penalty, torch.stack(self._sides(probs, image, annotation, aimed=True))).sum(dim=0)
-        scale = self.statistic.scale(probs, **self._inputs(image, annotation))
-        return self.weight * (cost / scale).mean()
+        violation = torch.stack(self._sides(probs, image, annotation, aimed=True))
+        if self.scale == "typical":
+            cost = _price(self.penalty, violation / fill(self.typical, violation[0])).sum(dim=0)
+        else:
+            scale = self.statistic.scale(probs, **self._inputs(image, annotation))
+            cost = _price(self.penalty, violation).sum(dim=0) / scale
+        if annotation is not None and annotation.scans is not None and self._estimates(annotation):
+            cost = annotation.scans.each(cost)  # every image answers for its scan
+        return self.weight * cost.mean()
 
     def values(
         self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None
@@ -103,8 +135,22 @@ class Constraint:
         check_probs(probs)
         if annotation is not None and annotation.batch != probs.shape[0]:
             raise ValueError(f"annotation of {annotation.batch} images for probabilities of {probs.shape[0]}")
+        if annotation is not None and self._estimates(annotation):
+            return self._whole(probs, annotation)[0]
         chosen = select(probs, constrained(self.classes, probs.shape[1]))
         return self.statistic(chosen, **self._inputs(image, annotation))
+
+    def _estimates(self, annotation: Annotation) -> bool:
+        """Whether scans are measured by some of their slices and what is remembered of the others."""
+        return self.scope == "volume" and annotation.rest is not None
+
+    def _whole(self, probs: Tensor, annotation: Annotation) -> tuple[Float[Tensor, "S C 1"], Bool[Tensor, "S C 1"]]:
+        """The size of each scan so estimated, and whether all of it is known."""
+        rest, scans, classes = annotation.rest, annotation.scans, constrained(self.classes, probs.shape[1])
+        if rest is None or scans is None or self.statistic.presence is None:
+            raise ValueError(f"{self.statistic.fact} of whole scans does not add up from slices: use batches of scans")
+        sizes = self.statistic(select(probs, classes), **self.statistic.inputs(None, None))
+        return rest.of(classes).whole(sizes, cut_off(probs, annotation, classes), scans)
 
     def interval(
         self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None, *, aimed: bool = False
@@ -153,9 +199,13 @@ class Constraint:
             tags=self.scope == "image",
         )
         interval = self.bounds.interval(knowledge)
-        if "cut" in knowledge.facts:
+        if annotation is not None and self._estimates(annotation):
+            # What is not known of a scan can only make it larger; slices that are cut count as remembered.
+            lower = torch.where(self._whole(probs, annotation)[1], interval.lower, -torch.inf)
+            interval = Interval(lower, interval.upper, trusted=True)
+        elif annotation is not None and "cut" in knowledge.facts:
             # Part of the region may lie outside the image: it can only be smaller, and its average may be any.
-            cut = knowledge.get("cut") == 1
+            cut = cut_off(probs, annotation, constrained(self.classes, probs.shape[1]), self.scope)
             lower = torch.where(cut, -torch.inf, interval.lower)
             upper = interval.upper if presence is not None else torch.where(cut, torch.inf, interval.upper)
             interval = Interval(lower, upper, trusted=True)
@@ -174,7 +224,8 @@ class Constraint:
         facts = dict(annotation.scan_facts if self.scope == "volume" else known)
         own = getattr(self.bounds, "fact", None) or self.statistic.fact
         names = (own, *range_of(own))
-        summed = self.scope == "volume" and self.statistic.presence is not None
+        added = self.scope == "volume" and not isinstance(self.bounds, Known)
+        summed = added and self.statistic.presence is not None
         if summed and not any(name in facts for name in names):  # as the compiler can follow it
             facts |= {name: total(known[name], annotation.scans) for name in names if name in known}
         for name, fact in facts.items():

@@ -1,0 +1,63 @@
+"""Whether part of a region lies outside its image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from inbounds.annotations import Annotation
+from inbounds.regions.scans import total
+from inbounds.regions.statistic import Probs
+
+
+def cut_off(
+    probs: Probs, annotation: Annotation, classes: Sequence[int], scope: Literal["image", "volume"] = "image"
+) -> Bool[Tensor, "N C 1"]:
+    """Where the fact `cut` is 1; and where it is NaN, if the region's labels or prediction reach the rim.
+
+    A region is predicted where its probability is above one half. The rim is the annotation's `rim`, or the outermost
+    ring of the image. A scan is cut where any of its slices in the batch is. Without the fact nothing is cut.
+
+    Args:
+        probs: The prediction, which gets no gradient from this.
+        annotation: What is known.
+        classes: Which classes are asked for.
+        scope: Of each image, or of each scan.
+
+    Example:
+        >>> nobody_knows = {"cut": torch.full((1, 2, 1), torch.nan)}
+        >>> label = torch.tensor([[[255, 255, 255], [255, 1, 255], [255, 255, 255]]])
+        >>> cut_off(torch.zeros(1, 2, 3, 3), Annotation(label, nobody_knows), [1])  # a click in the middle
+        tensor([[[False]]])
+    """
+    slices, scans = annotation.facts.get("cut"), annotation.scan_facts.get("cut")
+    unknown = probs.new_full((probs.shape[0], probs.shape[1], 1), torch.nan)
+    if scope == "image":
+        return _of_images(probs, annotation, classes, torch.zeros_like(unknown) if slices is None else slices)
+    if scans is None:
+        count = probs.shape[0] if annotation.scans is None else annotation.scans.count
+        return probs.new_zeros((count, len(classes), 1), dtype=torch.bool)
+    cut = _of_images(probs, annotation, classes, unknown if slices is None else slices)
+    return _resolved(scans, classes, total(cut, annotation.scans) > 0)
+
+
+def _of_images(probs: Tensor, annotation: Annotation, classes: Sequence[int], fact: Tensor) -> Tensor:
+    rim = _ring(annotation.label) if annotation.rim is None else annotation.rim
+    shown = [(annotation.label == k) | (probs[:, k].detach() > 0.5) for k in classes]
+    reaches = torch.stack([(one & rim).flatten(1).any(dim=1) for one in shown], dim=1)
+    return _resolved(fact, classes, reaches[..., None])
+
+
+def _resolved(fact: Tensor, classes: Sequence[int], reaches: Tensor) -> Tensor:
+    chosen = torch.stack([fact[:, k] for k in classes], dim=1)
+    return (chosen == 1) | (chosen.isnan() & reaches)
+
+
+def _ring(label: Tensor) -> Bool[Tensor, "*space"]:
+    ring = torch.ones(label.shape[1:], dtype=torch.bool, device=label.device)
+    ring[(slice(1, -1),) * ring.ndim] = False
+    return ring
