@@ -88,6 +88,8 @@ def values(field: FieldInfo) -> str:
     kind = field.annotation
     if get_origin(kind) is tuple:
         return "two numbers, 0 or more, below 1"
+    if config.Ramp in get_args(kind):
+        return "two shares, the second larger"
     kinds = [kind] if kind in WORDS or get_origin(kind) is Literal else [k for k in get_args(kind) if k is not NoneType]
     limits = [
         words.format(getattr(one, key)) for one in field.metadata for key, words in LIMITS.items() if hasattr(one, key)

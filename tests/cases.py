@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import inbounds
-from inbounds import UNLABELLED, Annotation, Common, Constraint, Fixed, Individual, Scans, Tags
+from inbounds import UNLABELLED, Annotation, Common, Constraint, Fixed, Individual, Known, Scans, Tags
 
 PLANE, VOLUME = (5, 6), (3, 4, 5)
 SPACES = [PLANE, VOLUME]
@@ -34,6 +34,7 @@ BOUNDS = {
     "individual": Individual(relative=0.1),
     "individual_absolute": Individual(absolute=0.2),
     "individual_upper": Individual(relative=0.1, tight="upper"),
+    "known": Known(),
     "fixed": Fixed(0.5, 2.0),
     "lower_only": Fixed(1.0, None),
     "open": Fixed(None, None),

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from cases import BOUNDS, PENALTIES, PLANE, STATISTICS, VOLUME, batch, constraint
-from inbounds import Constraint, Exact, Individual, Supervision, log_barrier, recipes, size
+from inbounds import Annotation, Constraint, Exact, Individual, Regulariser, Supervision, log_barrier, recipes, size
+from inbounds.regularisers import regularisers
 
 # What torch's own modules warn of while they are imported is not ours to mend.
 pytestmark = [pytest.mark.plain, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -70,6 +71,18 @@ def test_bounds_and_penalties(penalty, scope) -> None:
     every = [Constraint(size, bounds, PENALTIES[penalty], scope=scope, name=name) for name, bounds in BOUNDS.items()]
     supervise = Supervision(constraints=every)
     compiles(lambda z: supervise(z, image, annotation).total, logits)
+
+
+@pytest.mark.parametrize("name", regularisers)
+@pytest.mark.parametrize("space", [PLANE, pytest.param(VOLUME, marks=pytest.mark.slow)], ids=["2d", "3d"])
+def test_regularisers(space, name) -> None:
+    logits, image, _ = batch(3, space)
+    term = regularisers[name]
+    taught = {"teacher": logits.flip(0).softmax(1)} if name == "teacher" else {}
+    compiles(lambda z: term(z.softmax(1), image, **taught).sum(), logits)
+    supervise = Supervision(regularisers=[Regulariser(term)])
+    known = Annotation(torch.zeros(4, *space, dtype=torch.long))
+    compiles(lambda z: supervise(z, image, known).total, logits)
 
 
 def test_classes_apart_and_violations() -> None:

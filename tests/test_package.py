@@ -14,7 +14,10 @@ import inbounds
 STABLE = [
     "size",
     "fraction",
+    "agreement",
     "border",
+    "normalised_cut",
+    "pairwise",
     "centroid",
     "compactness",
     "spread",
@@ -34,7 +37,19 @@ STABLE = [
     "Supervision",
     "recipes",
 ]
-BESIDE = ["UNLABELLED", "Annotation", "Ascent", "Exact", "Proposals", "Regulariser", "Scans", "Terms", "statistic"]
+BESIDE = [
+    "UNLABELLED",
+    "Annotation",
+    "Ascent",
+    "Exact",
+    "Known",
+    "Proposals",
+    "Regulariser",
+    "Scans",
+    "Terms",
+    "statistic",
+    "typical_values",
+]
 
 
 def python(code: str) -> str:

@@ -60,7 +60,6 @@ WITHOUT_TWIN = {
     "evaluation/validate.py": "tests/training/test_loop.py and test_stream.py",
     "config/read.py": "tests/config/test_settings.py and tests/config/test_build.py",
     "networks/heads.py": "tests/networks/test_build.py",
-    "training/schedule.py": "tests/training/test_promises.py",
     "training/selection.py": "tests/training/test_promises.py",
     "training/data.py": "tests/training/test_train_many.py and test_loop.py",
     "training/step.py": "tests/training/test_stream.py and test_loop.py",

@@ -5,13 +5,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from inbounds import Ascent, Exact, Supervision
+from inbounds import Ascent, Exact, Known, Supervision
+from inbounds.batches.fact_tensors import to_tensors
 from inbounds.config import Settings, network_of, read_settings, supervision_of
 from inbounds.errors import BadInput
+from inbounds.store.facts import Facts
 from inbounds.store.store import Store
+from making import CLASSES, make_store, row
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +92,11 @@ def test_further_constraints_stand_beside_proposals(store: Store, tmp_path: Path
         ("tags", "constraints.size.statistic=sise", "no statistic 'sise'; did you mean 'size'"),
         ("tags", "constraints.x={statistic='spread', bounds={kind='individual', relative=0.1}}", "no fact exists"),
         ("tags", "constraints.x={statistic='spread'}", "constraints.x.bounds is"),
+        (
+            "centroid",
+            "constraints.centroid.scale=typical",
+            'nothing is typical of centroid; leave it at scale = "natural"',
+        ),
         ("tags", "regularisers.x={term={name='border', edg=1}}", "term 'border' has no argument 'edg'"),
     ],
 )
@@ -180,3 +189,51 @@ def test_a_file_with_a_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_bytes(b"\xef\xbb\xbf[training]\nepochs = 3\n")
     assert read_settings("tags", file).training.epochs == 3
+
+
+def test_what_is_typical_comes_from_the_training_set(store: Store) -> None:
+    """Of slices for images, of scans for volumes; the median of the sizes on the grid where the class is there."""
+    for recipe, scope in (("individual", 0), ("volume", 1)):
+        settings = read_settings(recipe, None, ["constraints.size.scale=typical"])
+        (constraint,) = supervision_of(settings, store, ["LV"], "disc").constraints
+        table = to_tensors(store, store.facts("disc"), [store.class_index("LV")])[scope]["size"][:, 1, 0]
+        train = [n for n, record in enumerate(store.records) if record.split == "train"]
+        rows = train if scope else [row for n in train for row in store.records[n].range]
+        seen = table[rows]
+        assert len(rows) < len(table)
+        assert constraint.scale == "typical"
+        assert constraint.typical == [[pytest.approx(float(np.median(seen[seen > 0])))]]
+    assert made(store, "individual").constraints[0].scale == "natural"
+
+
+def test_of_tags_alone_a_share_of_the_image_is_typical(store: Store) -> None:
+    (image,) = made(store, "tags", "constraints.size.scale=typical").constraints
+    pixels = store.shape[0] * store.shape[1]
+    assert image.typical == [[pytest.approx(0.02 * pixels)]]
+    (scan,) = made(store, "volume", "constraints.size.scale=typical").constraints
+    depths = [record.slices for record in store.records if record.split == "train"]
+    assert scan.typical == [[pytest.approx(0.02 * pixels * np.mean(depths))]]
+
+
+KNOWN = "constraints.size={statistic='size', bounds={kind='known'%s}, scope='%s'}"
+
+
+def test_facts_that_exclude_each_other_are_refused_by_name(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "store")
+    table = Facts((row("a", 0, 1, size_px=100), row("b", 1, 2, size_px=40), row("b", None, 1, size_px=70)), CLASSES)
+    table.write(tmp_path / "sizes.csv")
+    store.import_facts(tmp_path / "sizes.csv", "sizes")
+
+    def built(more: str, scope: str, *classes: str) -> Supervision:
+        settings = read_settings("partial", None, [KNOWN % (more, scope)])
+        return supervision_of(settings, store, list(classes), "sizes")
+
+    assert built("", "image", "RV", "LV").constraints[0].bounds == Known()
+    both = r"its own size \(34 to 46\) and the range common to all \(50 to 200\) exclude each other, in pixels of"
+    with pytest.raises(BadInput, match=rf"constraints.size: .*store: b, slice 1, class LV: {both}"):
+        built(", lower=50, upper=200", "image", "RV", "LV")
+    with pytest.raises(BadInput, match="class LV"):
+        built(", lower=50, upper=200", "image", "LV", "RV")
+    assert built(", lower=50, upper=200", "image", "RV").constraints
+    with pytest.raises(BadInput, match=r"store: b, class RV: its own size \(59.5 to 80.5\)"):
+        built(", upper=50", "volume", "RV")

@@ -12,7 +12,7 @@ def test_defaults_are_the_papers() -> None:
     settings = read_settings("individual")
     assert settings.network.name == "enet"
     training = settings.training
-    assert (training.epochs, training.batch, training.lr, training.betas) == (200, 1, 5e-4, (0.9, 0.99))
+    assert (training.epochs, training.batch, training.lr, training.betas) == (None, 1, 5e-4, (0.9, 0.99))
     assert (training.patience, training.factor) == (20, 0.5)
 
 

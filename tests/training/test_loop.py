@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,8 +20,10 @@ from archives import full_disk
 from inbounds.config import read_settings
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate, predict_slices
+from inbounds.runs.begin import Wanted, begin
 from inbounds.runs.run import Run
 from inbounds.runs.table import read_rows
+from inbounds.store.annotate import import_points
 from inbounds.store.store import Store
 from inbounds.supervision import recipes
 from inbounds.training.loop import NotFinite, Progress, Trainer
@@ -267,7 +270,8 @@ run()
 def test_killed_anywhere_and_resumed_it_ends_the_same(tmp_path: Path, store: Store, at: int) -> None:
     changes = [word for change in [*SMALL, "training.epochs=2"] for word in ("--set", change)]
     words = ["train", "tags", "--store", str(store.path), "--annotation", "disc", "--classes", "LV", *changes]
-    whole = start(tmp_path / "whole", store, "tags", "training.epochs=2")
+    wanted = Wanted(["tags"], annotation="disc", classes=["LV"], changes=[*SMALL, "training.epochs=2"])
+    (whole,) = begin(tmp_path / "whole", store, wanted)
     Trainer(whole).fit()
     path = tmp_path / "run"
     killed = subprocess.run([sys.executable, "-c", KILLED, str(at), *words, "--run", str(path)], capture_output=True)
@@ -408,3 +412,39 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path, store: Store) -> None:
     assert process.returncode == 130
     assert "--resume" in told
     assert "Traceback" not in told
+
+
+def test_epochs_that_fit_the_time_are_chosen_once_and_change_nothing_else(tmp_path: Path, store: Store) -> None:
+    """The steps that were timed leave no trace: the run is the one that has so many epochs by its settings."""
+    method = [
+        "training.ema=0.9",
+        "training.schedule=cosine",
+        "augment.rotate=10",
+        "regularisers.teacher={term='teacher',ramp=[0.0,0.5]}",
+    ]
+    timed = start(tmp_path / "timed", store, "volume", *method, "training.minutes=0.03")
+    heard: list[Progress] = []
+    Trainer(timed, heard.append).fit()
+    assert timed.epochs is not None
+    assert Run.open(timed.path).epochs == timed.epochs
+    assert any(f"{timed.epochs} epochs of" in note for progress in heard for note in progress.notes)
+    counted = start(tmp_path / "counted", store, "volume", *method, f"training.epochs={timed.epochs}")
+    Trainer(counted).fit()
+    assert kept(timed) == kept(counted)
+
+
+def test_a_teacher_needs_averaged_weights(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(BadInput, match=r"regularisers\.teacher: the teacher is the running mean"):
+        Trainer(start(tmp_path / "run", store, "tags", "regularisers.teacher={term='teacher'}"))
+
+
+def test_an_epoch_without_any_label_is_said(tmp_path: Path, store: Store) -> None:
+    empty = tmp_path / "store"
+    shutil.copytree(store.path, empty)
+    (empty / "points.csv").write_text(f"case,slice,row,column,class\n{store.records[-1].name},0,3,3,LV\n")
+    import_points(Store(empty), empty / "points.csv", "one")
+    assert store.records[-1].split == "validation"
+    heard: list[Progress] = []
+    run = start(tmp_path / "run", Store(empty), "tags", "training.epochs=1", annotation="one", facts="disc")
+    Trainer(run, heard.append).fit()
+    assert any("saw no labelled pixel" in note for progress in heard for note in progress.notes)

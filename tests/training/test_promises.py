@@ -98,7 +98,9 @@ def test_a_weight_that_follows_falls_with_the_learning_rate(
     trainer = Trainer(start(tmp_path / "run", store, "tags", *told, FADING))
     fading, other = trainer.supervision.regularisers
     found = [float(fading.weight) / 8]
-    for _, rate in judged(trainer, dsc_slice=[0.1] * 4):
+    for epoch, (_, rate) in enumerate(judged(trainer, dsc_slice=[0.1] * 4), start=1):
+        trainer.schedule.begin(epoch, 4, 10)
+        trainer.schedule.step()
         found.append(float(fading.weight) / 8)
         assert found[-1] == pytest.approx(rate / RATE, abs=1e-6)
     assert found == pytest.approx(expected, abs=1e-6)

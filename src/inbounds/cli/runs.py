@@ -35,17 +35,29 @@ def recipes(as_json: Json = False) -> None:
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="What is known: see `inbounds recipes`. Several: tags,common.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RECIPE]", help="Use one kind of knowledge alone: see `inbounds recipes`. Several: tags,common."
+        ),
+    ] = None,
+    *,
     store: Annotated[Path, typer.Option(help="The data: a folder made by `inbounds prepare`.")],
     run: Annotated[Path, typer.Option(help="Where the run goes; of several, each to RUN/recipe/seed-0.")],
-    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
-    annotation: Annotated[str | None, typer.Option(help="The weak labels; `full` needs none.")] = None,
+    annotation: Annotated[str | None, typer.Option(help="The labels; needed where the store has several.")] = None,
     facts_name: Annotated[
-        str | None, typer.Option("--facts", help="The facts; those of the annotation if not given.")
+        str | None, typer.Option("--facts", help="Facts beside those that the annotation brings.")
     ] = None,
     classes: Annotated[str, typer.Option(help="Which classes to learn, such as LV,RV; all if not given.")] = "",
+    minutes: Annotated[
+        float | None, typer.Option(help="Time for training; by default 10 on a CPU, 5 on a GPU.", show_default=False)
+    ] = None,
     seed: Seed = 0,
     seeds: Annotated[str, typer.Option(help="Several runs of each recipe, with these seeds, such as 0,1,2.")] = "",
+    folds: Annotated[
+        int, typer.Option(min=0, max=100, help="An ensemble: so many runs, each validating on other patients.")
+    ] = 0,
+    start: Annotated[Path | None, typer.Option("--from", help="Begin with the weights of this run.")] = None,
     config: Annotated[Path | None, typer.Option(help="Settings as a TOML file.")] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="Settings, such as training.epochs=50 training.batch=4.")
@@ -56,57 +68,49 @@ def train(
     as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
-    """Train one network or several at once; killed at any moment, the same command with --resume ends the same."""
-    from inbounds.config import known_recipe, read_settings
+    """Train on all that is known; killed at any moment, the same command with --resume ends the same."""
+    from inbounds.config import known_recipe
     from inbounds.reports.progress_table import Screen
+    from inbounds.runs.begin import Wanted, begin
     from inbounds.runs.checkpoint import kept_epochs
-    from inbounds.runs.run import Run
 
-    for word in more or []:
-        if "=" not in word or not changes:
-            raise BadInput(
-                f"{word!r} is not expected here; several recipes are joined by commas, settings follow --set"
-            )
-    changes = [*(changes or []), *(more or [])]
-    recipes = [known_recipe(name.strip()) for name in recipe.split(",")]
-    if len(set(recipes)) < len(recipes):
-        raise BadInput(f"{recipe}: a recipe is named twice; name each once, and runs of other seeds by --seeds")
-    numbers = seed_numbers(seeds) if seeds else [seed]
-    opened = open_store(store)
-    names = [opened.classes[opened.class_index(name.strip())] for name in classes.split(",") if name.strip()]
-    made: list[Run] = []
-    new: list[Run] = []
-    options = {"hybrid.full_scans": full_scans, "hybrid.only_full": only_full}
+    settings = [word for word in words or [] if "=" in word]
+    recipes, *unexpected = [word for word in words or [] if "=" not in word] or ["known"]
+    if unexpected or (settings and not changes):
+        word = (unexpected or settings)[0]
+        raise BadInput(f"{word!r} is not expected here; several recipes are joined by commas, settings follow --set")
+    changes = [*(changes or []), *settings]
+    options = {"hybrid.full_scans": full_scans, "hybrid.only_full": only_full, "training.minutes": minutes}
     changes += [f"{key}={value}".lower() for key, value in options.items() if value]
+    names = [known_recipe(name.strip()) for name in recipes.split(",")]
+    if len(set(names)) < len(names):
+        raise BadInput(f"{recipes}: a recipe is named twice; name each once, and runs of other seeds by --seeds")
+    wanted = Wanted(
+        names,
+        seed_numbers(seeds) if seeds else [seed],
+        several=len(names) > 1 or bool(seeds),
+        folds=folds,
+        annotation=annotation,
+        facts=facts_name,
+        classes=[name.strip() for name in classes.split(",") if name.strip()],
+        config=config,
+        changes=changes,
+        start=start,
+    )
+    made: list[Run] = []
     try:
-        for name in recipes:
-            settings = read_settings(name, config, changes, shared=len(recipes) > 1)
-            for number in numbers:
-                several = len(recipes) > 1 or seeds
-                path = run / name / f"seed-{number}" if several else run
-                labels = None if name == "full" and len(recipes) > 1 else annotation
-                if resume and (path / "run.json").is_file():
-                    begun = Run.open(path)
-                    if begun.settings != settings or begun.seed != number:
-                        raise BadInput(
-                            f"{path}: it was begun with other settings or another seed; resume it with the same command"
-                        )
-                    for what, wanted in (("annotation", labels), ("facts", facts_name), ("classes", tuple(names))):
-                        if wanted and getattr(begun, what) != wanted:
-                            raise BadInput(f"{path}: it was begun with other {what}; resume it with the same command")
-                    made.append(begun.moved(opened))
-                    continue
-                new.append(
-                    Run.create(path, settings, opened, annotation=labels, facts=facts_name, classes=names, seed=number)
-                )
-                made.append(new[-1])
+        for begun in begin(run, open_store(store), wanted, resume=resume):
+            made.append(begun)
+            if not as_json and begun.path == made[0].path:
+                for line in begun.about["plan"]["words"]:
+                    typer.echo(line, err=True)
         with Screen() as screen:
             failures = _train(made, resume, screen)
     except KeyboardInterrupt:
         typer.echo(f"Stopped. Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
         raise typer.Exit(130) from None
     except BadInput:
-        for each in new:
+        for each in made:
             if each.checkpoint is None:
                 each.discard()
         raise

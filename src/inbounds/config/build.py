@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
-from inbounds.batches.fact_tensors import to_tensors
+from inbounds.batches.fact_tensors import Table, to_tensors
 from inbounds.config.settings import PARTS, Network, Settings
-from inbounds.constraints import Bounds, Common, Constraint, Tags
-from inbounds.constraints.bounds import kinds
+from inbounds.constraints import Bounds, Common, Constraint, Knowledge, Known, Tags, kinds, typical_values
+from inbounds.constraints.constraint import constrained, select
 from inbounds.constraints.penalties import Penalty, penalties
 from inbounds.errors import BadInput, nearest
 from inbounds.losses import Proposals, projections
@@ -37,7 +39,7 @@ REGISTRIES: dict[str, Mapping[str, Any]] = {
     "project": projections,
     "network": networks,
 }
-GIVEN = {"statistic": ("probs", "image", "scans"), "term": ("probs", "image"), "penalty": ("violation",)}
+GIVEN = {"statistic": ("probs", "image", "scans"), "term": ("probs", "image", "teacher"), "penalty": ("violation",)}
 """Arguments that a thing gets when it is called, not from settings."""
 _trusted: set[str] = set()
 
@@ -131,6 +133,8 @@ def check(settings: Settings) -> None:
                 )
             kind, given = _part("bounds", constraint.bounds)
             _part("penalty", constraint.penalty)
+            if constraint.scale == "typical" and statistic.presence is None:
+                raise BadInput(f'nothing is typical of {statistic.fact}; leave it at scale = "natural"')
             fact = given.get("fact") or statistic.fact
             if kind is kinds["individual"] and fact not in given_columns():
                 known = ", ".join(given_columns())
@@ -175,7 +179,8 @@ def expanded(recipe: str) -> dict[str, Any]:
 def _written(constraint: Constraint) -> dict[str, Any]:
     bounds = _named("bounds", constraint.bounds)
     statistic = {"name": constraint.statistic.fact}
-    return {"statistic": statistic, "bounds": bounds, "weight": constraint.weight, "scope": constraint.scope}
+    scale = {} if constraint.scale == "natural" else {"scale": constraint.scale}
+    return {"statistic": statistic, "bounds": bounds, "weight": constraint.weight, "scope": constraint.scope, **scale}
 
 
 def _named(what: str, value: Any) -> dict[str, Any]:
@@ -223,12 +228,22 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
             raise BadInput(f"{name}: class {unknown[0]!r} is not trained; trained are {', '.join(classes)}")
         return [classes.index(klass) + 1 for klass in written]
 
+    @cache
+    def tables() -> tuple[Table, Table]:
+        known = None if facts is None else store.facts(facts)
+        return to_tensors(store, known, [store.class_index(name) for name in classes])
+
     constraints, terms = {}, []
     for name, written in settings.constraints.items():
         with _naming(f"constraints.{name}"):
             statistic, given = _part("statistic", written.statistic)
             numbers = chosen(name, written.classes)
-            bounds = _bounds(written.bounds, statistic, store, classes, facts, numbers)
+            bounds = _bounds(written.bounds, statistic, store, None if facts is None else tables, numbers)
+            if isinstance(bounds, Known):
+                _refuse_contradiction(bounds, statistic, store, classes, tables(), written.scope, numbers)
+            typical = None
+            if written.scale == "typical":
+                typical = _typical(store, tables(), written.scope, statistic, numbers)
             constraints[name] = Constraint(
                 statistic.using(**given) if given else statistic,
                 bounds,
@@ -237,12 +252,15 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
                 weight=written.weight,
                 scope=written.scope,
                 name=name,
+                ramp=written.ramp,
                 tighten=0.0 if isinstance(bounds, Tags) else written.tighten,
+                scale=written.scale,
+                typical=typical,
             )
     for name, regulariser in settings.regularisers.items():
         with _naming(f"regularisers.{name}"):
             term, given = _part("term", regulariser.term)
-            how = regulariser.model_dump(include={"weight", "schedule", "where"})
+            how = regulariser.model_dump(include={"weight", "schedule", "ramp", "where"})
             terms.append(
                 Regulariser(partial(term, **given), classes=chosen(name, regulariser.classes), name=name, **how)
             )
@@ -254,8 +272,58 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
             if "size" not in constraints:
                 raise BadInput("they keep to bounds called 'size', and there are none")
             proposals = Proposals(constraints["size"], project(**given), **how)
+    projected = "size" in constraints and any(one.project for one in settings.regularisers.values())
+    within = Proposals(constraints["size"], harden=False) if projected else None
     with _naming("settings"):
-        return Supervision(constraints=list(constraints.values()), proposals=proposals, regularisers=terms)
+        return Supervision(
+            constraints=list(constraints.values()), proposals=proposals, regularisers=terms, project=within
+        )
+
+
+def _refuse_contradiction(
+    bounds: Known,
+    statistic: Statistic[...],
+    store: Store,
+    classes: Sequence[str],
+    tables: tuple[Table, Table],
+    scope: str,
+    chosen: Sequence[int] | None,
+) -> None:
+    """Refuse facts that cannot all be true, before anything is trained on them."""
+    columns, table = constrained(chosen, len(classes) + 1), tables[scope == "volume"]
+    facts = {name: select(fact, columns) for name, fact in table.items()}
+    presence = statistic.presence and statistic.presence(torch.empty(1, 1, *store.shape))
+    found = bounds.contradiction(Knowledge(facts, facts[statistic.fact], statistic.fact, presence))
+    if found is None:
+        return
+    (row, column, _), one, other = found
+    if scope == "volume":
+        where = store.records[row].name
+    else:
+        record = next(record for record in store.records if row in record.range)
+        where = f"{record.name}, slice {row - record.first}"
+    raise BadInput(
+        f"{store.path}: {where}, class {classes[columns[column] - 1]}: {one} and {other} exclude each other, in pixels "
+        "of the store's grid; correct one of them"
+    )
+
+
+def _typical(
+    store: Store, tables: tuple[Table, Table], scope: str, statistic: Statistic[...], chosen: Sequence[int] | None
+) -> list[float]:
+    """What is typical of each class in the training set, on the store's grid: of its slices, or of its scans."""
+    depths = [record.slices for record in store.records if record.split == "train"]
+    if not depths:
+        raise BadInput(f"{store.path}: no scan is in the split 'train'")
+    pixels = math.prod(store.shape) * (sum(depths) / len(depths) if scope == "volume" else 1)
+    return typical_values(in_training(store, tables, scope), statistic, classes=chosen, pixels=pixels)
+
+
+def in_training(store: Store, tables: tuple[Table, Table], scope: str) -> Table:
+    """What is known of the slices of the training set, or of its scans."""
+    numbers = [n for n, record in enumerate(store.records) if record.split == "train"]
+    rows = numbers if scope == "volume" else [row for n in numbers for row in store.records[n].range]
+    return {name: fact[rows] for name, fact in tables[scope == "volume"].items()}
 
 
 def _penalty(written: Mapping[str, Any]) -> Penalty:
@@ -269,8 +337,7 @@ def _bounds(
     written: Mapping[str, Any],
     statistic: Statistic[...],
     store: Store,
-    classes: Sequence[str],
-    facts: str | None,
+    tables: Callable[[], tuple[Table, Table]] | None,
     chosen: Sequence[int] | None,
 ) -> Bounds:
     kind, given = _part("bounds", written)
@@ -283,11 +350,11 @@ def _bounds(
         raise ValueError(f"a patient is a name, not {patient!r}")
     patient = str(patient)
     records = [record for record in store.records if record.patient == patient]
-    if not records or facts is None:
+    if not records or tables is None:
         patients = sorted({record.patient for record in store.records})
         what = "there are no facts" if records else f"no patient {patient!r}; {nearest(patient, patients)}"
         raise BadInput(f"{store.path}: common bounds cannot be fitted: {what}")
-    table, _ = to_tensors(store, store.facts(facts), [store.class_index(name) for name in classes])
+    table, _ = tables()
     rows = [position for record in records for position in record.range]
     with _naming(f"{store.path}, patient {patient}"):
         return Common.fit({name: fact[rows] for name, fact in table.items()}, statistic, classes=chosen)

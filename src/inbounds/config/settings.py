@@ -5,9 +5,18 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+def _rising(ramp: tuple[float, float]) -> tuple[float, float]:
+    if ramp[0] >= ramp[1]:
+        raise ValueError("a ramp has a beginning and a later end, such as [0.05, 0.3]")
+    return ramp
+
+
+Ramp = Annotated[tuple[Share, Annotated[float, Field(gt=0, le=1)]], AfterValidator(_rising)]
 
 
 class Model(BaseModel):
@@ -32,10 +41,14 @@ class Network(Model):
 
 
 class Training(Model):
-    """How it is trained. The defaults are the paper's on ACDC."""
+    """How it is trained."""
 
-    epochs: int = Field(default=200, ge=1, le=100_000)
-    """How often all slices are gone through."""
+    epochs: int | None = Field(default=None, ge=1, le=100_000)
+    """How often all slices are gone through; if not given, as often as `minutes` allow."""
+    minutes: float | None = Field(default=None, gt=0, le=100_000)
+    """Time for the whole training, from which the epochs follow; if not given, 10 on a CPU and 5 on a GPU."""
+    slices: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    """Slices in an epoch, drawn anew each time; all of them if not given."""
     batch: int = Field(default=1, ge=1, le=10_000)
     """Slices in a step."""
     whole_scans: bool | None = None
@@ -157,7 +170,8 @@ class ConstraintSettings(_Parts):
     """What is measured: `size`, `centroid`, `spread`, `{name = "moment", order = 2}`, `mean_intensity`, ..."""
     bounds: Part
     """`tags`; `{kind = "common", lower, upper}` or `{kind = "common", patient}`, fitted on one patient;
-    `{kind = "individual", relative}` or `absolute`, `tight = "upper"`; `{kind = "fixed", lower, upper}`."""
+    `{kind = "individual", relative}` or `absolute`, `tight = "upper"`; `{kind = "known", relative, lower, upper}`, all
+    that is known together; `{kind = "fixed", lower, upper}`."""
     penalty: Part = {"name": "quadratic"}
     """What a violation costs: `quadratic`, `hinge`, `{name = "log_barrier", t = 5}`."""
     classes: list[str] | None = None
@@ -166,19 +180,29 @@ class ConstraintSettings(_Parts):
     """Of the penalty in the loss."""
     scope: Literal["image", "volume"] = "image"
     """Measure each slice, or whole scans."""
+    ramp: Ramp | None = None
+    """The weight rises from 0 to its full value between these two shares of the training, such as [0.05, 0.3]."""
     tighten: float = Field(default=0.0, ge=0, lt=1)
     """The loss asks for bounds drawn in by this share of themselves; tags are left as they are."""
+    scale: Literal["natural", "typical"] = "natural"
+    """What weights are measured by: the statistic's own scale, or the class's median size in the training set."""
 
 
 class RegulariserSettings(_Parts):
     """What a prediction should be whatever is known of the image."""
 
     term: Part
-    """`{name = "border", edge = 0.1, reach = 3, framed = false, power = 2}`: borders where the image has no edge."""
+    """`{name = "pairwise", sigma = 0.1, reach = 5, spread = 6, stride = 2}`: neighbours that look alike and differ;
+    `normalised_cut`, with the same; `{name = "teacher", sharpness = 1}`: a running mean of the weights;
+    `{name = "border", edge = 0.1, reach = 3, framed = false, power = 2}`: borders where the image has no edge."""
     weight: float = Field(default=1.0, ge=0, le=1e9)
     """Of the term in the loss."""
     schedule: Literal["constant", "lr"] = "constant"
     """`lr`: the weight falls as the learning rate does."""
+    ramp: Ramp | None = None
+    """The weight rises from 0 to its full value between these two shares of the training, such as [0.1, 0.4]."""
+    project: bool = False
+    """Of a teacher: bring what it finds into the bounds called `size` first, by an exact projection."""
     where: Literal["everywhere", "present"] = "everywhere"
     """In all images, or where a class is known to be present."""
     classes: list[str] | None = None

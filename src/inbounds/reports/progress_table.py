@@ -25,6 +25,7 @@ class Screen:
         self.console = console or Console(stderr=True)
         self.live: Any = None
         self.shown: dict[Path, Progress] = {}
+        self.noted: set[tuple[Path, str]] = set()
 
     def __enter__(self) -> Screen:
         if self.console.is_terminal:
@@ -41,6 +42,10 @@ class Screen:
     def show(self, run: Path, progress: Progress) -> None:
         """Show where a run stands."""
         self.shown[run] = progress
+        for note in progress.notes:
+            if (run, note) not in self.noted:
+                self.noted.add((run, note))
+                self.console.print(f"{run}: {note}", highlight=False, soft_wrap=True)
         if self.live is None and progress.step == progress.steps:
             words = [f"{name} {value}" for name, value in _cells(progress).items()]
             self.console.print(f"{run}: {', '.join(words)}", highlight=False, soft_wrap=True)

@@ -20,6 +20,8 @@ from inbounds.writing import aside, write_json
 
 RAW = "raw."
 """Before the names of the weights whose running mean the kept networks are."""
+KEPT = ("generator.", "scan_sizes")
+"""With these begin the names of what a state keeps as tensors."""
 
 
 @dataclass
@@ -32,6 +34,7 @@ class State:
         bad_epochs: How many have passed without progress.
         best: The best score so far, and its epoch.
         fewest: The fewest violations so far.
+        tensors: What is remembered beside networks and optimiser: random generators, sizes of scans.
     """
 
     epoch: int = 0
@@ -39,7 +42,7 @@ class State:
     bad_epochs: int = 0
     best: tuple[float, int] | None = None
     fewest: float | None = None
-    generators: dict[str, Tensor] = field(default_factory=dict)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Taken:
     Attributes:
         numbers: The state, but for tensors.
         weights: Of the network that becomes `last`.
-        rest: What going on needs besides: optimiser, generators.
+        rest: What going on needs besides: the optimiser, and what else is remembered.
     """
 
     numbers: dict[str, Any]
@@ -72,8 +75,8 @@ def take(
     if raw is not None:
         further |= {f"{RAW}{name}": tensor for name, tensor in raw.state_dict().items()}
     weights, rest = _fetched(network.state_dict(), further)
-    numbers = {each.name: getattr(state, each.name) for each in fields(state) if each.name != "generators"}
-    return Taken(numbers, weights, rest | state.generators)
+    numbers = {each.name: getattr(state, each.name) for each in fields(state) if each.name != "tensors"}
+    return Taken(numbers, weights, rest | state.tensors)
 
 
 def write(root: Path, taken: Taken, *, best: bool) -> None:
@@ -109,14 +112,14 @@ def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw
         network.load_state_dict(load_file(folder / "last.safetensors"))
         tensors = load_file(folder / "optimiser.safetensors")
         numbers = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-        generators = {name: tensors.pop(name) for name in list(tensors) if name.startswith("generator.")}
+        kept = {name: tensors.pop(name) for name in list(tensors) if name.startswith(KEPT)}
         weights = {name.removeprefix(RAW): tensors.pop(name) for name in list(tensors) if name.startswith(RAW)}
         if raw is not None:
             raw.load_state_dict(weights)
         if tensors:
             _restore(optimiser, tensors)
         numbers["best"] = None if numbers["best"] is None else (numbers["best"][0], numbers["best"][1])
-        return State(**numbers, generators=generators)
+        return State(**numbers, tensors=kept)
     except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{folder}: a damaged checkpoint ({str(error).splitlines()[0]}); start the run again") from None
 
@@ -173,3 +176,6 @@ def _restore(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> No
         number, _, key = name.partition(".")
         state.setdefault(int(number), {})[key] = tensor
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    for weight, entry in optimiser.state.items():
+        # Laid out as their weights, which a fused step takes for granted.
+        entry |= {key: torch.empty_like(weight).copy_(t) for key, t in entry.items() if t.shape == weight.shape}

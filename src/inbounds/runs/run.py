@@ -2,6 +2,7 @@
 
 run.json                what decides it: recipe, settings, data and its checksum, seed, versions
 metrics.csv             one long table: run, epoch, split, case, slice, class, metric, value
+start.safetensors       the weights that it begins with, if they are another run's
 checkpoints/0007/       after epoch 7: last and best (.safetensors), the optimiser, state.json
 tensorboard/            the same curves for TensorBoard
 """
@@ -15,7 +16,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,14 +29,17 @@ from inbounds.annotations.annotation import UNLABELLED, Annotation
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.batches.samples import draw_full
 from inbounds.config import Settings, network_of, supervision_of
+from inbounds.config.plan import Plan
 from inbounds.errors import BadInput
 from inbounds.regions.scans import Scans
+from inbounds.runs.checkpoint import load_weights
 from inbounds.runs.describe import describe
 from inbounds.store.store import FULL, Store
 from inbounds.supervision import Supervision
-from inbounds.writing import write_json
+from inbounds.writing import file_aside, write_json
 
 MODELS = ("best", "last")
+START = "start.safetensors"
 SCHEMA = 2
 """Of `run.json`; the runs of 0.1 have none, and settings with other names."""
 
@@ -77,13 +81,29 @@ class Run:
         facts: str | None = None,
         classes: Sequence[str] = (),
         seed: int = 0,
+        plan: Plan | None = None,
+        fold: tuple[int, int] | None = None,
+        start: Run | None = None,
     ) -> Run:
         """Write down what decides a new run.
+
+        Args:
+            path: Its folder.
+            settings: All of them.
+            store: The data.
+            annotation: The name of the labels.
+            facts: The name of the facts, if any.
+            classes: Which classes to learn; all, if none are named.
+            seed: Of all that is drawn.
+            plan: What of the settings was chosen for the person, and why.
+            fold: Which of how many parts of the patients validates, if not the store's own split.
+            start: A run with whose weights to begin.
 
         Raises:
             BadInput: There is a run at this path already, the store lacks what was asked for, or the settings do not
                 fit together. Then nothing is written.
         """
+        store = store if fold is None else store.folded(*fold)
         if path.exists() and (not path.is_dir() or any(not file.name.startswith(".") for file in path.iterdir())):
             raise BadInput(f"{path}: already exists; add --resume to go on with it, or choose another name")
         if annotation is None:
@@ -106,7 +126,11 @@ class Run:
         if store.classes[0] in chosen or len(set(chosen)) != len(chosen):
             raise BadInput(f"{store.path}: classes must differ and cannot be the background: {', '.join(chosen)}")
         supervision = supervision_of(settings, store, chosen, facts)
-        _try(network_of(settings.network, store.channels, len(chosen) + 1), supervision, settings, store, chosen)
+        network = network_of(settings.network, store.channels, len(chosen) + 1)
+        _try(network, supervision, settings, store, chosen)
+        weights = None if start is None else start.weights(start.default_model)
+        if weights is not None:
+            load_weights(weights, network)
         training = [number for number, record in enumerate(store.records) if record.split == "train"]
         draw_full(store, training, settings.hybrid.full_scans, seed, only=settings.hybrid.only_full)
         labelled = store.about(annotation)
@@ -128,6 +152,9 @@ class Run:
             "classes": chosen,
             "channels": store.channels,
             "seed": seed,
+            **({} if plan is None else {"plan": asdict(plan)}),
+            **({} if fold is None else {"fold": list(fold)}),
+            **({} if start is None else {"from": str(start.path)}),
             "versions": _versions(),
             "commit": _commit(),
             "machine": {
@@ -137,6 +164,9 @@ class Run:
             },
         }
         path.mkdir(parents=True, exist_ok=True)
+        if weights is not None:
+            with file_aside(path / START) as part:
+                shutil.copyfile(weights, part)
         write_json(path / "run.json", about)
         return cls.open(path)
 
@@ -171,7 +201,7 @@ class Run:
 
     def discard(self) -> None:
         """Take back a run that never began, so that its folder can be used again."""
-        for name in ("run.json", "metrics.csv"):
+        for name in ("run.json", "metrics.csv", START):
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
         with suppress(OSError):  # what else lies in it stays
@@ -190,6 +220,22 @@ class Run:
             return self
         write_json(self.path / "run.json", {**self.about, "store": str(place)})
         return Run.open(self.path)
+
+    @property
+    def epochs(self) -> int | None:
+        """How many there will be: as the settings say, or as was found to fit the time; `None` before that."""
+        return self.settings.training.epochs or self.about.get("epochs")
+
+    def fix_epochs(self, epochs: int) -> None:
+        """Write down how many epochs fit the time, so that the run ends the same wherever it goes on."""
+        self.about["epochs"] = epochs
+        write_json(self.path / "run.json", self.about)
+
+    @property
+    def start(self) -> Path | None:
+        """The weights that it begins with, if they are those of another run."""
+        file = self.path / START
+        return file if file.is_file() else None
 
     @property
     def checkpoint(self) -> Path | None:
@@ -232,7 +278,7 @@ class Run:
         store = Store(self.store)
         if store.checksums != self.about["data"]["checksums"]:
             raise BadInput(f"{self.store}: not the data that {self.path} was trained on: its checksums differ")
-        return store
+        return store.folded(*self.about["fold"]) if "fold" in self.about else store
 
 
 def _try(

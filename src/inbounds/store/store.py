@@ -15,6 +15,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from inbounds.writing import aside, write_json
 
 SCHEMA = 1
 SPLITS = ("train", "validation", "test")
+SIDES = ("train", "validation")
 FULL = "full"
 """The annotation that every store with a truth has: the label is the whole mask."""
 
@@ -66,6 +69,21 @@ class Store:
             self.checksums: dict[str, str] = content["checksums"]
         except (KeyError, TypeError, IndexError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
             raise BadInput(f"{described}: damaged ({error!r}); prepare the store again") from None
+
+    def folded(self, fold: int, folds: int) -> Store:
+        """The same data, split otherwise: the patients, but for those to test on, in parts, of which one validates."""
+        patients = sorted({record.patient for record in self.records if record.split != "test"})
+        if not 2 <= folds <= len(patients):
+            raise BadInput(f"{self.path}: {folds} folds of {len(patients)} patients; choose from 2 to {len(patients)}")
+        order = np.random.default_rng(0).permutation(len(patients))
+        part = {patients[patient]: number % folds for number, patient in enumerate(order)}
+        made = copy(self)
+        made.records = tuple(
+            record if record.split == "test" else replace(record, split=SIDES[part[record.patient] == fold])
+            for record in self.records
+        )
+        made.__dict__.pop("cases", None)
+        return made
 
     @property
     def slices(self) -> int:

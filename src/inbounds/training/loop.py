@@ -24,20 +24,27 @@ from inbounds.errors import BadInput
 from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
 from inbounds.runs import checkpoint
-from inbounds.runs.checkpoint import State
+from inbounds.runs.checkpoint import State, load_weights
 from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import Log, Row
 from inbounds.training.data import Data
+from inbounds.training.scan_sizes import ScanSizes
 from inbounds.training.schedule import Schedule
 from inbounds.training.selection import select
 from inbounds.training.step import Step
-from inbounds.training.stream import AHEAD, MARK, Fetched, GraphedStep, Stream
+from inbounds.training.stream import AHEAD, MARK, WARM, Fetched, GraphedStep, Stream
 
 COMPILE_FROM = {"cuda": 100_000 * 256**2, "cpu": 20_000 * 256**2}
 """Pixels seen from which compiling pays. It takes about a minute; ENet on a slice of 256x256 then saves about a
 millisecond on a GPU, and 40 on a CPU."""
 
+MINUTES = {"cuda": 5.0}
+"""For a whole training, by the kind of device, if nobody says how many; 10 on any other."""
+TRIAL = 12
+"""Steps by which the time of an epoch is measured."""
+RESERVE = 0.05
+"""The share of the time that is left for what is not measured, such as writing checkpoints."""
 NAMED = 8
 """How many slices of a batch are named in words."""
 TURN = 4
@@ -61,6 +68,7 @@ class Progress:
         terms: Mean of each loss term over this epoch so far.
         validation: What the last validation gave, by metric (of all classes together).
         seconds_left: An estimate for the whole run; infinite before the first step.
+        notes: What a person should hear, in sentences; each is told once.
     """
 
     epoch: int
@@ -71,6 +79,7 @@ class Progress:
     terms: dict[str, float]
     validation: dict[str, float]
     seconds_left: float
+    notes: tuple[str, ...] = ()
 
 
 def fabric_module() -> ModuleType:
@@ -108,6 +117,11 @@ class Trainer:
             torch.set_num_threads(training.threads)
         torch.manual_seed(run.seed)
         self.network: nn.Module = build_network(run).to(device)
+        if device.type == "cpu" and not any(weight.ndim > 4 for weight in self.network.parameters()):
+            # This takes a U-Net two thirds of the time; PyTorch's own types do not know the argument.
+            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if run.start is not None:
+            load_weights(run.start, self.network)
         self.judged = copy.deepcopy(self.network) if training.ema else self.network
         self.stream = Stream(device, run.seed, cuda_graphs=training.cuda_graphs)
         if self.stream.cuda_graphs:
@@ -131,14 +145,25 @@ class Trainer:
         )
         self.order = torch.Generator().manual_seed(run.seed)
         self.state = State(lr=training.lr)
+        self.notes: tuple[str, ...] = ()
         self.validation: dict[str, float] = {}
         self.progress: Progress | None = None
         volumes = any(constraint.scope == "volume" for constraint in self.supervision.constraints)
-        self.whole_scans = volumes if training.whole_scans is None else training.whole_scans
-        if volumes and not self.whole_scans:
+        proposed = volumes and self.supervision.proposals is not None
+        self.whole_scans = proposed if training.whole_scans is None else training.whole_scans
+        if proposed and not self.whole_scans:
             raise BadInput(
-                "a constraint on volumes needs whole scans: leave training.whole_scans out, or set it to true"
+                "proposals for whole scans need all of their slices: leave training.whole_scans out, or set it to true"
             )
+        self.scan_sizes = ScanSizes(self.samples) if volumes and not self.whole_scans else None
+        self.judging = self.judged if self.judged is self.network else self.fabric.setup_module(self.judged.eval())
+        taught = [one for one in self.supervision.regularisers if one.needs_teacher]
+        if taught and not training.ema:
+            raise BadInput(
+                f"regularisers.{taught[0].name}: the teacher is the running mean of the weights, and training.ema is "
+                "0; set it to 0.99"
+            )
+        self.teacher = self.judging if taught else None
         self.step = self._make_step()
         self.fetched: Fetched | None = None
         self.validated = self._make_validation()
@@ -169,7 +194,7 @@ class Trainer:
         compilers = [os.environ.get("CXX", "g++")] if kind == "cpu" else [os.environ.get("CC", "gcc"), "clang"]
         there = any(shutil.which(name) is not None for name in compilers)  # what `torch.compile` calls in its turn
         if part is None:
-            seen = self.samples.labels.numel() * training.repeats * training.epochs
+            seen = self.samples.labels.numel() * training.repeats * (training.epochs or 0)
             part = "all" if there and seen >= COMPILE_FROM.get(kind, seen + 1) else "nothing"
         elif part != "nothing" and not there:
             raise BadInput(
@@ -197,13 +222,16 @@ class Trainer:
             whole_scans=self.whole_scans,
             compiled=compiled,
             mean=(self.judged, training.ema) if training.ema else None,
+            schedule=self.schedule,
+            teacher=self.teacher,
+            scan_sizes=self.scan_sizes,
         )
 
     def _make_validation(self) -> Callable[[], Validation] | None:
         if self.held_out is None:
             return None
         groups, held_out = self.held_out.groups(CHUNK), self.held_out
-        judged = self.fabric.setup_module(self.judged)
+        judged = self.fabric.setup_module(self.judged) if self.judging is self.network else self.judging
 
         def look(_length: int = 0) -> Validation:
             return validate(judged, held_out, self.truth, self.supervision, self.run.classes, groups)
@@ -233,29 +261,38 @@ class Trainer:
             raise BadInput(f"{self.run.path}: this run has begun already; add --resume to go on with it")
         if latest is not None:
             self.state = checkpoint.load(latest, self.judged, self.optimiser, self.network if training.ema else None)
-            kept, own = self.state.generators, f"generator.{self.stream.device.type}"
+            kept, own = self.state.tensors, f"generator.{self.stream.device.type}"
             self.order.set_state(kept["generator.order"])
             if own in kept:
                 self.stream.generator.set_state(kept[own])
-        self.schedule.advance(self.state, self.optimiser)
+            if self.scan_sizes is not None:
+                self.scan_sizes.sizes.copy_(kept["scan_sizes"])
         self.stream.ready()
-        if self.state.epoch < training.epochs:
+        begun, before = time.monotonic(), self.state.epoch
+        if self.run.epochs is None:
+            yield from self._choose_epochs()
+        epochs = self.run.epochs
+        assert epochs is not None
+        self.schedule.begin(self.state.epoch, epochs, self._steps())
+        self.schedule.advance(self.state, epochs, self.optimiser)
+        self.stream.ready()
+        if self.state.epoch < epochs:
             # The first step may take a minute, to be compiled.
             epoch, lr = self.state.epoch + 1, self.state.lr
-            self.show(Progress(epoch, training.epochs, 0, self._steps(), lr, {}, {}, math.inf))
+            self.show(Progress(epoch, epochs, 0, self._steps(), lr, {}, {}, math.inf, self.notes))
             yield False
         log = Log(self.run.path, self.state.epoch)
-        begun, before = time.monotonic(), self.state.epoch
+        begun = time.monotonic()
         try:
             # Checkpoints are written while the next epoch goes on.
             with ThreadPoolExecutor(1) as writer:
                 written: Future[None] = writer.submit(lambda: None)
-                while self.state.epoch < training.epochs:
+                while self.state.epoch < epochs:
                     yield from self._epoch(begun, before)
                     rows = yield from self._rows()
                     best = self._judge(rows)
                     if self.progress is not None:
-                        self.show(replace(self.progress, validation=self.validation))
+                        self.show(replace(self.progress, validation=self.validation, notes=self.notes))
                     taken = self._take()
                     written.result()
                     log.write(rows)
@@ -270,7 +307,9 @@ class Trainer:
         optimiser = self.optimiser if training.save_optimizer else None
         with self.stream.here():
             generators = {"order": self.order, self.stream.device.type: self.stream.generator}
-            self.state.generators = {f"generator.{kind}": drawn.get_state() for kind, drawn in generators.items()}
+            self.state.tensors = {f"generator.{kind}": drawn.get_state() for kind, drawn in generators.items()}
+            if self.scan_sizes is not None:
+                self.state.tensors["scan_sizes"] = self.scan_sizes.sizes.cpu().clone()
             taken = checkpoint.take(self.state, self.judged, optimiser, self.network if training.ema else None)
         for name, tensor in taken.weights.items():
             if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
@@ -285,13 +324,72 @@ class Trainer:
         if self.whole_scans:
             return [torch.tensor(self.samples.slices_of(scan)) for scan in by_scan(self.samples, self.order)]
         training = self.run.settings.training
-        return list(by_slice(self.samples, training.batch, self.order, repeats=training.repeats))
+        return list(by_slice(self.samples, training.batch, self.order, repeats=training.repeats, most=training.slices))
 
     def _steps(self) -> int:
         training = self.run.settings.training
         if self.whole_scans:
             return len(self.samples.records)
-        return math.ceil(len(self.samples) * training.repeats / training.batch)
+        slices = len(self.samples) * training.repeats
+        return math.ceil(min(slices, training.slices or slices) / training.batch)
+
+    def _choose_epochs(self) -> Iterator[bool]:
+        """How many epochs fit the time: some steps and a validation are timed, and undone."""
+        begun, minutes = time.monotonic(), self.run.settings.training.minutes
+        seconds = 60 * (minutes or MINUTES.get(self.stream.device.type, 10.0))
+        undo = self._remembered()
+        steps, took = self._steps(), []
+        self.schedule.begin(0, 1, steps)
+        self.network.train()
+        for trial in range(TRIAL):
+            with self.stream.here():
+                if trial % steps == 0:
+                    self.step.begin(self._plan())
+                start = time.monotonic()
+                self.step()
+            yield from self._drained()
+            took.append(time.monotonic() - start)
+        step = sorted(took[WARM + 1 :])[(TRIAL - WARM - 1) // 2]
+        validation = 0.0
+        if self.validated is not None:
+            for _ in range(WARM + 2 if self.stream.cuda_graphs else 1):
+                start = time.monotonic()
+                with self.stream.here():
+                    self.validated()
+                yield from self._drained()
+                validation = time.monotonic() - start
+        undo()
+        left = (1 - RESERVE) * seconds - (time.monotonic() - begun)
+        each = steps * step + validation
+        epochs = max(1, min(100_000, int(left / each)))
+        self.run.fix_epochs(epochs)
+        self.notes += (f"{epochs} epochs of {steps} steps, about {epochs * each / 60:.1f} minutes in all",)
+        if epochs * each > 1.5 * seconds:
+            self.notes += (
+                f"one epoch takes {each / 60:.1f} minutes, more than there are: give more --minutes, or set "
+                "training.slices, which makes epochs shorter",
+            )
+
+    def _remembered(self) -> Callable[[], None]:
+        """What some steps would change, and a function that puts it back in place, where graphs find it."""
+        networks = {id(one): one for one in (self.network, self.judged)}.values()
+        tensors = [tensor for one in networks for tensor in one.state_dict().values()]
+        tensors += [] if self.scan_sizes is None else [self.scan_sizes.sizes]
+        kept = [tensor.clone() for tensor in tensors]
+        order, drawn = self.order.get_state(), self.stream.generator.get_state()
+
+        def undo() -> None:
+            with self.stream.here(), torch.no_grad():
+                for tensor, before in zip(tensors, kept, strict=True):
+                    tensor.copy_(before)
+                for state in self.optimiser.state.values():
+                    for moment in state.values():
+                        moment.zero_()
+                self.step.broken.zero_()
+            self.order.set_state(order)
+            self.stream.generator.set_state(drawn)
+
+        return undo
 
     def _epoch(self, begun: float, before: int) -> Iterator[bool]:
         self.network.train()
@@ -336,14 +434,18 @@ class Trainer:
                 return
             read = earlier.values.tolist()
         number, names = self.state.epoch + 1, self.step.names
-        step, broken, at, *sums = read
+        step, labelled, broken, at, *sums = read
         terms = {name: value / step for name, value in zip(names, sums, strict=False)}
         if broken:
             self._stop(number, int(at), dict(zip(names, sums[len(names) :], strict=True)))
-        training, steps = self.run.settings.training, self._steps()
+        steps, epochs = self._steps(), self.run.epochs or 0
         done = number - 1 - before + step / steps
-        left = (time.monotonic() - begun) / done * (training.epochs - before - done)
-        self.progress = Progress(number, training.epochs, int(step), steps, self.state.lr, terms, self.validation, left)
+        left = (time.monotonic() - begun) / done * (epochs - before - done)
+        if final and not labelled and not self.notes:
+            self.notes = (f"epoch {number} saw no labelled pixel: the network learns from bounds alone",)
+        self.progress = Progress(
+            number, epochs, int(step), steps, self.state.lr, terms, self.validation, left, self.notes
+        )
         if final:
             self.means = terms  # shown when this epoch's validation is known
         else:
@@ -389,5 +491,5 @@ class Trainer:
         self.validation = {metric: value for metric, value in numbers.items() if not math.isnan(value)}
         best = select(self.state, self.validation)
         with self.stream.here():
-            self.schedule.advance(self.state, self.optimiser)
+            self.schedule.advance(self.state, self.run.epochs or 1, self.optimiser)
         return best

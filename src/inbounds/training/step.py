@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
+from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.augment import Augment
 from inbounds.batches.samples import Batch, Group, Samples
 from inbounds.regions.scans import Scans
 from inbounds.supervision import Supervision
+from inbounds.training.scan_sizes import ScanSizes
+from inbounds.training.schedule import Schedule
 from inbounds.training.stream import GraphedStep, Stream
 
 
@@ -33,6 +38,9 @@ class Step:
         whole_scans: Whether a batch is one whole scan.
         compiled: A length of batch, and the network and the supervision compiled for it.
         mean: A running mean of the network's weights, and the share of it that stays at each step.
+        schedule: Sets the learning rate and the weights of the step.
+        teacher: A network, usually that mean, whose view of each image the supervision gets to see.
+        scan_sizes: What is remembered of scans, where a constraint is on whole ones and batches are not.
     """
 
     def __init__(
@@ -48,10 +56,14 @@ class Step:
         whole_scans: bool = False,
         compiled: tuple[int, Callable[..., Any], Callable[..., Any]] | None = None,
         mean: tuple[nn.Module, float] | None = None,
+        schedule: Schedule | None = None,
+        teacher: Callable[..., Any] | None = None,
+        scan_sizes: ScanSizes | None = None,
     ) -> None:
         self.network: Callable[..., Any] = network
         self.supervision: Callable[..., Any] = supervision
-        self.samples, self.optimiser = samples, optimiser
+        self.samples, self.optimiser, self.schedule = samples, optimiser, schedule
+        self.teacher, self.scan_sizes = teacher, scan_sizes
         self.augment = None if augment == Augment() else augment
         self.backward, self.stream, self.whole_scans, self.compiled = backward, stream, whole_scans, compiled
         self.mean: tuple[list[Tensor], list[Tensor], float] | None = None
@@ -65,6 +77,7 @@ class Step:
         self.positions = torch.zeros(0, dtype=torch.long, device=device)
         self.taken = torch.zeros((), dtype=torch.long, device=device)
         self.count, self.broken, self.broken_at = (torch.zeros((), device=device) for _ in range(3))
+        self.labelled = torch.zeros((), device=device)
         self.sums, self.broken_terms = (torch.zeros(0, device=device) for _ in range(2))
         # Fused Adam skips its update while this is 1.
         optimiser.found_inf = self.broken  # type: ignore[attr-defined]
@@ -81,7 +94,7 @@ class Step:
                 raise RuntimeError("an epoch cannot change its length: captured graphs read where its order lies")
             self.positions = torch.empty_like(order, device=self.stream.device)
         self.positions.copy_(order, non_blocking=True)
-        for counter in (self.taken, self.count, self.sums):
+        for counter in (self.taken, self.count, self.labelled, self.sums):
             counter.zero_()
 
     def __call__(self) -> None:
@@ -92,42 +105,59 @@ class Step:
         self.at += 1
 
     def numbers(self) -> Tensor:
-        """How far the epoch is, the latch, the step that it caught, the sums of the terms and the terms caught."""
-        return torch.cat([torch.stack([self.count, self.broken, self.broken_at]), self.sums, self.broken_terms])
+        """How far the epoch is, the labelled pixels, the latch and its step, the sums of terms and those caught."""
+        counters = [self.count, self.labelled, self.broken, self.broken_at]
+        return torch.cat([torch.stack(counters), self.sums, self.broken_terms])
 
     def _step(self, length: int) -> None:
-        batch = self._batch(length)
+        if self.schedule is not None:
+            self.schedule.step()
+        index = self._index(length)
+        batch = self._batch(index)
         if self.augment is not None:
-            batch, _ = self.augment(batch)
+            batch, _ = self.augment(batch, plain=self.teacher is not None)
+        if self.scan_sizes is not None:
+            batch = self.scan_sizes.annotated(batch, index)
+        if self.teacher is not None:
+            with torch.no_grad():
+                seen = self.teacher(batch.image if batch.plain is None else batch.plain).float().softmax(dim=1)
+            batch = replace(batch, annotation=replace(batch.annotation, teacher=seen))
         network, supervision = self.network, self.supervision
         if self.compiled is not None and self.compiled[0] == length:
             _, network, supervision = self.compiled
         self.optimiser.zero_grad(set_to_none=True)
-        total, named = supervision(network(batch.image), batch.image, batch.annotation)
+        logits = network(batch.image)
+        total, named = supervision(logits, batch.image, batch.annotation)
         self.backward(total)
         terms = torch.stack(list(named.values()))
         if not self.names:
             self.names = list(named)
             self.sums, self.broken_terms = torch.zeros_like(terms), torch.zeros_like(terms)
         self.count += 1
+        self.labelled += (batch.annotation.label != UNLABELLED).sum()
         self.sums += terms
         first = (~total.detach().isfinite()) & (self.broken == 0)
         self.broken_at.copy_(torch.where(first, self.count, self.broken_at))
         self.broken_terms.copy_(torch.where(first, terms, self.broken_terms))
         self.broken.copy_(torch.maximum(self.broken, first.float()))
+        if self.scan_sizes is not None:
+            self.scan_sizes.remember(batch, index, logits, self.broken)
         self.optimiser.step()
         if self.mean is not None:
             torch._foreach_lerp_(*self.mean)
 
-    def _batch(self, length: int) -> Batch:
+    def _index(self, length: int) -> Int[Tensor, " B"]:
+        """The positions of the next slices."""
         if self.samples.rows is not None:
-            index = self.plan[self.at]
-        else:
-            index = self.positions[self.taken + torch.arange(length, device=self.stream.device)]
-            self.taken += length
+            return self.plan[self.at]
+        index = self.positions[self.taken + torch.arange(length, device=self.stream.device)]
+        self.taken += length
+        return index
+
+    def _batch(self, index: Int[Tensor, " B"]) -> Batch:
         if not self.whole_scans:
             return self.samples.batch(index)
-        one = torch.zeros(length, dtype=torch.long, device=self.stream.device)
+        one = torch.zeros(len(index), dtype=torch.long, device=self.stream.device)
         return self.samples.whole(Group(index, Scans(one, 1), self.samples.scans.index[index[:1].to(one.device)]))
 
 

@@ -42,7 +42,7 @@ def train_many(
         What went wrong, by the path of the run: nothing, if all is well.
     """
     epochs = {run.path: int(run.checkpoint.name) if resume and run.checkpoint else 0 for run in runs}
-    left = [run for run in runs if epochs[run.path] < run.settings.training.epochs]
+    left = [run for run in runs if run.epochs is None or epochs[run.path] < run.epochs]
     kinds = ("cuda", "gpu", "auto") if torch.cuda.is_available() else ("cuda", "gpu")
     on_gpu = [run for run in left if run.settings.training.device.startswith(kinds)]
     failures = _side_by_side(on_gpu, resume, show) if on_gpu else {}

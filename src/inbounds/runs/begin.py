@@ -1,0 +1,112 @@
+"""From what a person asks for to runs that are ready to train: the settings, the plan, and one folder each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from inbounds.config import Settings, read_settings
+from inbounds.config.plan import Plan, plan
+from inbounds.errors import BadInput
+from inbounds.runs.run import Run
+from inbounds.store.store import FULL, Store
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a person asks for: one run, or one for each recipe, seed and fold.
+
+    Attributes:
+        recipes: Their names.
+        seeds: Of all that is drawn.
+        several: Whether runs lie in folders named by recipe and seed.
+        folds: So many runs of each, which validate on different patients; 0 for the store's own split.
+        annotation: The name of the labels; the only one there is, if not given.
+        facts: The name of the facts, if any.
+        classes: Which classes to learn; all, if none are named.
+        config: Settings as a TOML file.
+        changes: Single settings.
+        start: A run with whose weights to begin.
+    """
+
+    recipes: Sequence[str]
+    seeds: Sequence[int] = (0,)
+    several: bool = False
+    folds: int = 0
+    annotation: str | None = None
+    facts: str | None = None
+    classes: Sequence[str] = ()
+    config: Path | None = None
+    changes: Sequence[str] = ()
+    start: Path | None = None
+
+
+def begin(path: Path, store: Store, wanted: Wanted, *, resume: bool = False) -> Iterator[Run]:
+    """Make the runs, or open those that were begun before.
+
+    Raises:
+        BadInput: Something does not fit together; the run that it is about leaves no folder behind.
+    """
+    for recipe in wanted.recipes:
+        for seed in wanted.seeds:
+            folder = path / recipe / f"seed-{seed}" if wanted.several else path
+            for fold in range(wanted.folds) if wanted.folds else [None]:
+                place = folder if fold is None else folder / f"fold-{fold}"
+                yield _begin(place, store, wanted, recipe, seed, fold, resume)
+
+
+def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fold: int | None, resume: bool) -> Run:
+    classes = [store.classes[store.class_index(name)] for name in wanted.classes]
+    shared = len(wanted.recipes) > 1
+    labels = None if recipe == "full" and shared else wanted.annotation
+    if resume and (path / "run.json").is_file():
+        begun = Run.open(path)
+        layers = [begun.about["plan"]["settings"]] if "plan" in begun.about else []
+        settings = read_settings(recipe, wanted.config, wanted.changes, layers=layers, shared=shared)
+        if begun.settings != settings or begun.seed != seed:
+            raise BadInput(f"{path}: it was begun with other settings or another seed; resume it with the same command")
+        for what, asked in (("annotation", labels), ("facts", wanted.facts), ("classes", tuple(classes))):
+            if asked and getattr(begun, what) != asked:
+                raise BadInput(f"{path}: it was begun with other {what}; resume it with the same command")
+        return begun.moved(store)
+    given = read_settings(recipe, wanted.config, wanted.changes, shared=shared)
+    labels = _labels(store, given, labels)
+    start = None if wanted.start is None else Run.open(wanted.start)
+    chosen = plan(given, store, labels, classes or store.classes[1:], gpu=_on_gpu(given))
+    if start is not None:
+        network = {"network": start.settings.network.model_dump()}
+        chosen = Plan(chosen.settings | network, (*chosen.words, f"weights: those of {start.path}, and its network"))
+    settings = read_settings(recipe, wanted.config, wanted.changes, layers=[chosen.settings], shared=shared)
+    return Run.create(
+        path,
+        settings,
+        store,
+        annotation=labels,
+        facts=wanted.facts,
+        classes=classes,
+        seed=seed,
+        plan=chosen,
+        fold=None if fold is None else (fold, wanted.folds),
+        start=start,
+    )
+
+
+def _labels(store: Store, settings: Settings, annotation: str | None) -> str:
+    """The labels to train on: those named, every pixel for `full`, else the only ones that there are."""
+    if annotation is not None:
+        return annotation
+    if settings.recipe == "full":
+        return FULL
+    made = [name for name in store.annotations if name != FULL]
+    if len(made) == 1:
+        return made[0]
+    what = f"name the labels with --annotation; there are: {', '.join(made)}" if made else "there are no labels yet"
+    raise BadInput(f"{store.path}: {what}; `inbounds annotate` makes some from clicks")
+
+
+def _on_gpu(settings: Settings) -> bool:
+    device = settings.training.device
+    return device.startswith(("cuda", "gpu")) or (device == "auto" and torch.cuda.is_available())
