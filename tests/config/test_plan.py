@@ -19,7 +19,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def planned(store: Store, recipe: str = "tags", labels: str = "disc", *changes: str, gpu: bool = False) -> Plan:
-    return plan(read_settings(recipe, None, changes), store, labels, ["LV"], gpu=gpu)
+    facts = None if labels == "full" else labels
+    return plan(read_settings(recipe, None, changes), store, labels, facts, ["LV"], gpu=gpu)
 
 
 @pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume", "partial", "full", "proposals_tags"])

@@ -18,7 +18,18 @@ from inbounds import (
     size,
 )
 
-NAMES = ["full", "partial", "tags", "common", "individual", "individual_upper", "volume", "centroid", "compact"]
+NAMES = [
+    "known",
+    "full",
+    "partial",
+    "tags",
+    "common",
+    "individual",
+    "individual_upper",
+    "volume",
+    "centroid",
+    "compact",
+]
 PROPOSALS = ["proposals_tags", "proposals_common", "proposals_individual", "proposals_volume"]
 
 

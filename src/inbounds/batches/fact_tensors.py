@@ -24,8 +24,8 @@ def to_tensors(store: Store, facts: Facts | None, classes: Sequence[int]) -> tup
     Sizes go through crop, pad and resize, positions too, and brightness becomes that of the stored image: of its first
     channel, the others being unknown. Chosen classes become columns 1, 2, ...; column 0 is the background, of which
     nothing is known. NaN means unknown. Where anybody gave a range, its ends are facts too, such as `size_min` and
-    `size_max`. A scan's size, if nobody gave it, is the sum over its slices once all of them are known. Where slices
-    were cropped and a region may reach beyond, `cut` says so; it is NaN where nobody knows.
+    `size_max`. A scan's size, if nobody gave it, is the sum over its slices once all of them are known; `added_up` says
+    so. Where slices were cropped and a region may reach beyond, `cut` says so; it is NaN where nobody knows.
 
     Returns:
         Facts by name, `(N, K, M)` for slices and `(scans, K, M)` for scans.
@@ -59,6 +59,7 @@ def to_tensors(store: Store, facts: Facts | None, classes: Sequence[int]) -> tup
 def _add_up(store: Store, name: str, slices: Table, scans: Table) -> None:
     """What nobody said of a scan, from its slices: their sum, that of their ranges, and presence."""
     sides = [side for side in (name, *range_of(name)) if side in scans]
+    added = torch.zeros_like(scans["present"])
     for scan, record in enumerate(store.records):
         here = slice(record.first, record.range.stop)
         unknown = torch.stack([scans[side][scan] for side in sides]).isnan().all(dim=0)
@@ -66,9 +67,12 @@ def _add_up(store: Store, name: str, slices: Table, scans: Table) -> None:
             parts = slices[side][here]
             total = torch.where(parts.isnan(), slices[name][here], parts).sum(dim=0)
             scans[side][scan] = torch.where(unknown & ~parts.isnan().all(dim=0), total, scans[side][scan])
+            added[scan] = torch.where(unknown & ~scans[side][scan].isnan(), 1, added[scan])
         known = scans[name][scan]
         implied = torch.where(known.isnan(), torch.nan, (known > 0).float())
         scans["present"][scan] = torch.where(scans["present"][scan].isnan(), implied, scans["present"][scan])
+    if bool(added.any()):
+        scans["added_up"] = added
 
 
 def _may_be_cut(record: Record) -> bool:

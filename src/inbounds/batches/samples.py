@@ -185,9 +185,7 @@ def load(
         weak_label_weight: How much the labels of the other scans count in a loss, where those scans' own count as 1.
         seed: Of that draw.
     """
-    chosen = [store.class_index(name) for name in classes] or list(range(1, len(store.classes)))
-    if 0 in chosen or len(set(chosen)) != len(chosen):
-        raise BadInput(f"{store.path}: classes must differ and cannot be the background: {', '.join(classes)}")
+    chosen = store.chosen(classes)
     name = facts or (annotation if annotation in store.fact_names else None)
     table, scan_table = to_tensors(store, store.facts(name) if name else None, chosen)
     numbers = [n for n, record in enumerate(store.records) if split is None or record.split == split]
@@ -248,7 +246,7 @@ def truth_of(
     store: Store, *, classes: Sequence[str] = (), split: str | None = "validation", device: torch.device | str = "cpu"
 ) -> UInt8[Tensor, "n *space"]:
     """The full masks of a split, in the order of its `Samples`, 255 where unknown. For evaluation only."""
-    chosen = [store.class_index(name) for name in classes] or list(range(1, len(store.classes)))
+    chosen = store.chosen(classes)
     remap = class_table(len(store.classes), chosen)
     records = [record for record in store.records if split is None or record.split == split]
     if not records:

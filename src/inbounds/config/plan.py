@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.config.build import expanded
+from inbounds.batches.fact_tensors import to_tensors
+from inbounds.config.build import in_training
 from inbounds.config.settings import Settings
-from inbounds.store.store import Store
+from inbounds.store.store import FULL, Store
 
 COARSEST = 8
 """Pixels along the shorter side at the coarsest level of a network: fewer show no shape."""
@@ -30,25 +32,62 @@ class Plan:
 
     Attributes:
         settings: A layer of settings, below all that a person gives.
-        words: What was chosen and why, a line each.
+        words: What is known, what was chosen and why, a line each.
     """
 
     settings: dict[str, Any]
     words: tuple[str, ...]
 
 
-def plan(settings: Settings, store: Store, annotation: str, classes: Sequence[str], *, gpu: bool) -> Plan:
+@dataclass(frozen=True)
+class Known:
+    """What is known of the slices and scans to train on.
+
+    Attributes:
+        slices: How many there are.
+        labelled: Labelled pixels by class of the store, background (0) first, and how many are unlabelled.
+        sizes: Slices that have the size of a class, or a range.
+        tags: Slices of which it is known whether a class is there.
+        volumes: Scans whose own volume, or range, was given.
+        words: All of it in words.
+    """
+
+    slices: int
+    labelled: dict[int, int]
+    sizes: int
+    tags: int
+    volumes: int
+    words: str
+
+    @property
+    def everything(self) -> bool:
+        """Whether no pixel is unlabelled."""
+        return UNLABELLED not in self.labelled
+
+
+def plan(
+    settings: Settings,
+    store: Store,
+    annotation: str,
+    facts: str | None,
+    classes: Sequence[str],
+    *,
+    gpu: bool,
+    margin: float | None = None,
+) -> Plan:
     """Choose all that depends on the data and the device.
 
     Args:
         settings: What a person gave. A plan looks at the recipe, at hybrid training, and at whether a network is named.
         store: The data.
         annotation: The name of the labels.
+        facts: The name of the facts, if there are any.
         classes: The classes that are learnt.
         gpu: Whether training runs on one.
+        margin: How far off sizes that people gave may be, as a share; by default as the recipe has it.
     """
-    slices = sum(record.slices for record in store.records if record.split == "train")
-    batch = max(2, min(16 if gpu else 8, slices // 4))
+    known = look(store, annotation, facts, classes)
+    batch = max(2, min(16 if gpu else 8, known.slices // 4))
     layer: dict[str, Any] = {
         "training": {
             "batch": batch,
@@ -56,11 +95,11 @@ def plan(settings: Settings, store: Store, annotation: str, classes: Sequence[st
             "schedule": "cosine",
             "ema": 0.99,
             "precision": "bf16-mixed" if gpu else "32",
-            **({} if gpu or slices <= SLICES else {"slices": SLICES}),
+            **({} if gpu or known.slices <= SLICES else {"slices": SLICES}),
         },
         "augment": {"rotate": 15, "zoom": 1.1},
     }
-    words = []
+    words = [known.words]
     if "name" not in settings.network.model_fields_set:
         layer["network"] = _network(store, gpu)
         shape = layer["network"]["settings"]
@@ -70,26 +109,50 @@ def plan(settings: Settings, store: Store, annotation: str, classes: Sequence[st
         )
     words.append(f"steps: batches of {batch}, learning rate 0.002 on a cosine, averaged weights")
     words.append("augmentation: turns of up to 15 degrees, zoom of up to 1.1")
-    labelled = set(np.unique(store.label(annotation).values).tolist())
-    full = UNLABELLED not in labelled or settings.hybrid.only_full
-    wanted = {store.class_index(name) for name in classes}
-    taught = bool(settings.hybrid.full_scans) or wanted | {0} <= labelled
+    full = known.everything or settings.hybrid.only_full
+    taught = bool(settings.hybrid.full_scans) or known.labelled.keys() >= {0, *store.chosen(classes)}
     if not (full or settings.proposals):
         _regularise(layer, words, taught)
-    bounds = [] if full else [name for name in expanded(settings.recipe).get("constraints", {}) if name in SIZES]
-    if bounds and settings.proposals is None:
-        ramp = {"ramp": list(WAIT)} if taught else {}
-        layer["constraints"] = {name: {"scale": "typical", "weight": 1.0, **ramp} for name in bounds}
-        words.append(
-            f"bounds: from {WAIT[0]:.0%} of the training on, in full from {WAIT[1]:.0%}; labels teach first"
-            if taught
-            else "bounds: from the first step, as background or a class has no label to learn from"
-        )
+    if not full and settings.proposals is None:
+        _bound(layer, words, settings, known, taught, margin)
     return Plan(layer, tuple(words))
 
 
-SIZES = ("size", "volume")
-"""What recipes call their bounds on sizes."""
+def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str]) -> Known:
+    """Count what is known of the scans to train on."""
+    training = [record for record in store.records if record.split == "train"]
+    labels, chosen = store.label(annotation), store.chosen(classes)
+    labelled: dict[int, int] = {}
+    for record in training:
+        values, pixels = np.unique(labels[record.first : record.range.stop], return_counts=True)
+        for value, number in zip(values.tolist(), pixels.tolist(), strict=True):
+            labelled[value] = labelled.get(value, 0) + number
+    tables = to_tensors(store, None if facts is None else store.facts(facts), chosen)
+    slices, scans = (in_training(store, tables, scope) for scope in ("image", "volume"))
+    given = scans.get("added_up", torch.zeros_like(scans["present"])) != 1
+    simulated = facts in store.annotations and store.about(str(facts)).get("simulated", False)
+
+    def count(table: dict[str, torch.Tensor], names: Sequence[str], where: torch.Tensor | bool = True) -> int:
+        there = [(~table[name].isnan().all(dim=-1, keepdim=True) & where) for name in names if name in table]
+        return int(torch.stack(there).any(dim=0).flatten(1).any(dim=1).sum())
+
+    ends = ("size", "size_min", "size_max")
+    sizes, tags, total = count(slices, ends), count(slices, ["present"]), sum(r.slices for r in training)
+    volumes = 0 if simulated else count(scans, ends, given)
+    parts = [f"sizes of {sizes} of {total} slices"] if sizes else []
+    parts += [f"tags of {tags}" + ("" if sizes else f" of {total} slices")] if tags else []
+    parts += [f"volumes of {volumes} of {len(training)} scans"] if volumes else []
+    if annotation == FULL:
+        parts.append("every pixel")
+    else:
+        seen = sum(number for value, number in labelled.items() if value != UNLABELLED)
+        what = "clicks" if store.about(annotation).get("settings") == {"radius": 0.0} else "labelled pixels"
+        foreground = len(labelled.keys() & set(chosen))
+        parts.append(
+            f"{seen} {what} in {foreground} class{'es' * (foreground != 1)}"
+            + (" and background" if 0 in labelled else "")
+        )
+    return Known(total, labelled, sizes, tags, volumes, "known: " + ", ".join(parts))
 
 
 def _network(store: Store, gpu: bool) -> dict[str, Any]:
@@ -113,3 +176,35 @@ def _regularise(layer: dict[str, Any], words: list[str], taught: bool) -> None:
     )
     if not taught:
         layer.setdefault("network", {})["initial_share"] = 0.02
+
+
+def _bound(
+    layer: dict[str, Any], words: list[str], settings: Settings, known: Known, taught: bool, margin: float | None
+) -> None:
+    """Weigh bounds on sizes by what is typical, let them wait where labels teach first, and leave out idle ones."""
+    ramp = {"ramp": list(WAIT)} if taught else {}
+    chosen: dict[str, Any] = {}
+    for name, written in settings.constraints.items():
+        if written.statistic["name"] != "size" or written.bounds["kind"] == "fixed":
+            continue
+        idle = not (known.volumes if written.scope == "volume" else known.sizes or known.tags)
+        if written.bounds["kind"] == "known" and idle:
+            chosen[name] = False
+            continue
+        chosen[name] = {"scale": "typical", "weight": 1.0, **ramp}
+        if margin is not None and written.bounds["kind"] in ("known", "individual"):
+            chosen[name]["bounds"] = {"relative": margin}
+    acting = [name for name, content in chosen.items() if content]
+    if chosen:
+        layer["constraints"] = chosen
+    if acting:
+        words.append(
+            f"bounds: from {WAIT[0]:.0%} of the training on, in full from {WAIT[1]:.0%}; labels teach first"
+            if taught
+            else "bounds: from the first step, as background or a class has no label to learn from"
+        )
+    elif 0 not in known.labelled and not settings.hybrid.full_scans:
+        words.append(
+            "Warning: no background is labelled, and nothing is known of sizes: every pixel may become foreground. "
+            "Click some background, or bring sizes with `inbounds facts`"
+        )

@@ -49,6 +49,9 @@ def read_settings(
             raise BadInput(f"{where}: made for the recipe {usable['recipe']!r}, not for {recipe!r}")
         content = _merged(content, usable, where)
         given.append((where, usable))
+    for group in ("constraints", "regularisers"):
+        if isinstance(terms := content.get(group), dict):
+            content[group] = {name: term for name, term in terms.items() if term is not False}
     try:
         settings = Settings.model_validate(content)
     except ValidationError as error:
@@ -112,6 +115,8 @@ def _usable(layer: Content, content: Content, where: str, recipe: str, shared: b
             refuse(f"has no bounds called {name!r}", "leave it out, or write its statistic and bounds too")
             del constraints[name]
             continue
+        if content["constraints"][name] is False:
+            raise BadInput(f"{where}: nothing is known for the bounds called {name!r}; bring facts, or leave it out")
         bounds = written.get("bounds")
         kind = content["constraints"][name].get("bounds", {}).get("kind")
         if kind and isinstance(bounds, dict) and "kind" not in bounds:
@@ -124,7 +129,12 @@ def _usable(layer: Content, content: Content, where: str, recipe: str, shared: b
 
 
 def _merged(base: Any, layer: Any, where: str, key: str = "") -> Any:
-    """Dictionaries key by key, all else by the later; a thing of another name replaces the one before."""
+    """Dictionaries key by key, all else by the later; a thing of another name replaces the one before.
+
+    A constraint or a regulariser that is set to false is left out.
+    """
+    if layer is False:
+        return False
     if key in PARTS and isinstance(layer, str):
         layer = {PARTS[key]: layer}
     if key == "settings" or not isinstance(base, dict | None) or (base is None and not isinstance(layer, dict)):

@@ -25,8 +25,8 @@ class Known:
     | the range common to all | `lower` to `upper`, where the region is known to be there |
 
     Open where nothing is known; a fact that an annotation lacks is unknown. Over whole scans the facts of scans count
-    alone: those of slices are not added up. Facts that exclude each other are for `contradiction` to find; where nobody
-    looked, the smaller is taken.
+    alone, not what was added up from slices (where the fact `added_up` is 1). Facts that exclude each other are for
+    `contradiction` to find; where nobody looked, the smaller is taken.
 
     Args:
         relative: The margin around a number, as a share of it.
@@ -76,8 +76,10 @@ class Known:
         name, like = knowledge.fact, knowledge.like
         unknown = torch.full_like(like, torch.nan)
 
+        given = knowledge.facts.get("added_up", torch.zeros_like(unknown)) != 1
+
         def get(fact: str) -> Tensor:
-            return knowledge.get(fact).expand_as(like) if fact in knowledge.facts else unknown
+            return torch.where(given, knowledge.get(fact), unknown) if fact in knowledge.facts else unknown
 
         present, value = get("present"), get(name)
         low, high = (get(end) for end in range_of(name))

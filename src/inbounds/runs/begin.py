@@ -30,6 +30,7 @@ class Wanted:
         config: Settings as a TOML file.
         changes: Single settings.
         start: A run with whose weights to begin.
+        margin: How far off sizes that people gave may be, as a share; by default as the recipe has it.
     """
 
     recipes: Sequence[str]
@@ -42,6 +43,7 @@ class Wanted:
     config: Path | None = None
     changes: Sequence[str] = ()
     start: Path | None = None
+    margin: float | None = None
 
 
 def begin(path: Path, store: Store, wanted: Wanted, *, resume: bool = False) -> Iterator[Run]:
@@ -59,7 +61,7 @@ def begin(path: Path, store: Store, wanted: Wanted, *, resume: bool = False) -> 
 
 
 def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fold: int | None, resume: bool) -> Run:
-    classes = [store.classes[store.class_index(name)] for name in wanted.classes]
+    classes = [store.classes[value] for value in store.chosen(wanted.classes)]
     shared = len(wanted.recipes) > 1
     labels = None if recipe == "full" and shared else wanted.annotation
     if resume and (path / "run.json").is_file():
@@ -68,14 +70,19 @@ def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fol
         settings = read_settings(recipe, wanted.config, wanted.changes, layers=layers, shared=shared)
         if begun.settings != settings or begun.seed != seed:
             raise BadInput(f"{path}: it was begun with other settings or another seed; resume it with the same command")
-        for what, asked in (("annotation", labels), ("facts", wanted.facts), ("classes", tuple(classes))):
+        facts = wanted.facts and store.facts_beside(begun.annotation, wanted.facts)
+        for what, asked in (("annotation", labels), ("facts", facts), ("classes", wanted.classes and tuple(classes))):
             if asked and getattr(begun, what) != asked:
                 raise BadInput(f"{path}: it was begun with other {what}; resume it with the same command")
         return begun.moved(store)
     given = read_settings(recipe, wanted.config, wanted.changes, shared=shared)
     labels = _labels(store, given, labels)
     start = None if wanted.start is None else Run.open(wanted.start)
-    chosen = plan(given, store, labels, classes or store.classes[1:], gpu=_on_gpu(given))
+    facts = store.facts_beside(labels, wanted.facts)
+    if recipe == "known" and wanted.facts is None and len(brought := store.facts_brought) == 1:
+        facts = store.facts_beside(labels, brought[0])
+    split = store if fold is None else store.folded(fold, wanted.folds)
+    chosen = plan(given, split, labels, facts, classes, gpu=_on_gpu(given), margin=wanted.margin)
     if start is not None:
         network = {"network": start.settings.network.model_dump()}
         chosen = Plan(chosen.settings | network, (*chosen.words, f"weights: those of {start.path}, and its network"))
@@ -85,7 +92,7 @@ def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fol
         settings,
         store,
         annotation=labels,
-        facts=wanted.facts,
+        facts=facts,
         classes=classes,
         seed=seed,
         plan=chosen,

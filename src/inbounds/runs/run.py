@@ -118,13 +118,10 @@ class Run:
                 f"{store.path}: the recipe 'full' needs complete labels, and {annotation!r} leaves pixels unlabelled; "
                 "leave --annotation out, or train 'partial' on it"
             )
-        if facts is None and annotation in store.fact_names:
-            facts = annotation
+        facts = store.facts_beside(annotation, facts)
         if facts is not None:
             store.facts(facts)
-        chosen = [store.classes[store.class_index(name)] for name in classes] or list(store.classes[1:])
-        if store.classes[0] in chosen or len(set(chosen)) != len(chosen):
-            raise BadInput(f"{store.path}: classes must differ and cannot be the background: {', '.join(chosen)}")
+        chosen = [store.classes[value] for value in store.chosen(classes)]
         supervision = supervision_of(settings, store, chosen, facts)
         network = network_of(settings.network, store.channels, len(chosen) + 1)
         _try(network, supervision, settings, store, chosen)

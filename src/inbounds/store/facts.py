@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -105,6 +105,27 @@ class Facts:
                 )
             rows[key] = fact
         return cls(tuple(rows.values()), tuple(classes), ignored)
+
+    def merged(self, other: Facts, where: str) -> Facts:
+        """What both say; refused, naming `where`, if one says otherwise than the other."""
+        rows = {(fact.case, fact.slice, fact.klass): fact for fact in self.rows}
+        for fact in other.rows:
+            key = (fact.case, fact.slice, fact.klass)
+            if key not in rows:
+                rows[key] = fact
+                continue
+            before = rows[key]
+            said: dict[str, tuple[float | None, float | None]] = {"present": (before.present, fact.present)}
+            said |= {column: (before.known[column], fact.known[column]) for column in before.known.keys() & fact.known}
+            for column, (one, two) in said.items():
+                if None not in (one, two) and one != two:
+                    raise BadInput(
+                        f"{where}: {fact.case}, slice {_cell(fact.slice) or 'none'}, class {self.classes[fact.klass]}: "
+                        f"{column} is {_cell(one)} in one table and {_cell(two)} in another; correct one of them"
+                    )
+            present = before.present if fact.present is None else fact.present
+            rows[key] = replace(before, present=present, known={**before.known, **fact.known})
+        return replace(self, rows=tuple(rows.values()))
 
     def write(self, path: Path) -> None:
         """Write the table; aside first, then renamed. Ranges get two columns."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -125,6 +125,11 @@ class Store:
         """The names of its facts files."""
         return sorted(self._fact_files())
 
+    @property
+    def facts_brought(self) -> list[str]:
+        """Those of them that people brought as tables."""
+        return sorted(file.stem for file in self.path.glob("facts/[!.]*.csv"))
+
     def label(self, name: str) -> Labels:
         """The label maps `(N, H, W)` of an annotation; `full` is the truth itself."""
         if name == FULL and self.has_truth:
@@ -147,11 +152,28 @@ class Store:
         return about
 
     def facts(self, name: str) -> Facts:
-        """The facts of a name, looked at row by row."""
+        """The facts of a name, looked at row by row; `clicks+sizes` are those of both."""
         files = self._fact_files()
-        if name not in files:
-            raise BadInput(f"{self.path}: no facts {name!r}; {nearest(name, self.fact_names)}")
-        return Facts.read(files[name], self.classes, self.cases)
+        for part in name.split("+"):
+            if part not in files:
+                raise BadInput(f"{self.path}: no facts {part!r}; {nearest(part, self.fact_names)}")
+        first, *others = [Facts.read(files[part], self.classes, self.cases) for part in name.split("+")]
+        for other in others:
+            first = first.merged(other, f"{self.path}, facts {name}")
+        return first
+
+    def facts_beside(self, annotation: str, facts: str | None) -> str | None:
+        """The name of all that goes with an annotation: the facts that are named, and its own.
+
+        Where facts are named, those that a simulation wrote beside its labels do not count: who clicks a region says
+        that it is there, and a simulation says everything.
+        """
+        if annotation not in self.fact_names:
+            return facts
+        if facts is None:
+            return annotation
+        own = annotation in facts.split("+") or self.about(annotation).get("simulated", False)
+        return facts if own else f"{annotation}+{facts}"
 
     def _fact_files(self) -> dict[str, Path]:
         made = {file.parent.name: file for file in self.path.glob("annotations/[!.]*/facts.csv")}
@@ -190,6 +212,13 @@ class Store:
     def record(self, name: str) -> Record:
         """A scan by its name."""
         return self.cases[name]
+
+    def chosen(self, names: Sequence[str] = ()) -> list[int]:
+        """The values of the classes to learn, in the order of their names; all of them if none are named."""
+        values = [self.class_index(name) for name in names] or list(range(1, len(self.classes)))
+        if 0 in values or len(set(values)) != len(values):
+            raise BadInput(f"{self.path}: classes must differ and cannot be the background: {', '.join(names)}")
+        return values
 
     def class_index(self, name: str) -> int:
         """The value of a class in the arrays, by its name or number."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from inbounds.constraints import Common, Constraint, Individual, Tags
+from inbounds.constraints import Common, Constraint, Individual, Known, Tags
 from inbounds.constraints.bounds import Bounds
 from inbounds.constraints.interval import Numbers
 from inbounds.losses import Ascent, Exact, Projection, Proposals
@@ -25,6 +25,12 @@ ASCENT, EXACT = Ascent(), Exact()
 
 def _sized(bounds: Bounds, weight: float, classes: Classes, scope: Scope = "image") -> Supervision:
     return Supervision(constraints=[Constraint(size, bounds, weight=weight, classes=classes, scope=scope)])
+
+
+def known(*, relative: float = 0.15, weight: float = 0.01, classes: Classes = None) -> Supervision:
+    """Labelled pixels and all that is known of sizes, of slices and of whole scans: presence, numbers, ranges."""
+    slices = Constraint(size, Known(relative=relative), weight=weight, classes=classes)
+    return Supervision(constraints=[slices, replace(slices, scope="volume", name="volume")])
 
 
 def full() -> Supervision:
@@ -126,6 +132,6 @@ def proposals_volume(
 
 
 _Recipes = tuple[Callable[..., Supervision], ...]
-_DIRECT: _Recipes = (full, partial, tags, common, individual, individual_upper, volume, centroid, compact)
+_DIRECT: _Recipes = (known, full, partial, tags, common, individual, individual_upper, volume, centroid, compact)
 _PROPOSED: _Recipes = (proposals_tags, proposals_common, proposals_individual, proposals_volume)
 recipes = {recipe.__name__: recipe for recipe in (*_DIRECT, *_PROPOSED)}
