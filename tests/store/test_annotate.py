@@ -269,3 +269,12 @@ def test_clicks_as_any_spreadsheet_writes_them(tmp_path, store) -> None:
 def test_refuses_a_share_of_a_box_that_cannot_be(tmp_path, share) -> None:
     with pytest.raises(BadInput, match="fills between 0 and 1 of its box"):
         simulate(make_store(tmp_path / "store"), "weak", "box", [1], box_share=share)
+
+
+def test_of_every_second_slice_alone(store) -> None:
+    simulate(store, "all", "disc", [1, 2])
+    simulate(store, "some", "disc", [1, 2], every=2)
+    whole, some = store.label("all"), store.label("some")
+    np.testing.assert_array_equal(some[1], whole[1])
+    assert (some[0] == UNLABELLED).all() and (some[2] == UNLABELLED).all()
+    assert [fact for fact in store.facts("all") if fact.slice in (1, None)] == list(store.facts("some"))

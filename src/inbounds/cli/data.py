@@ -30,6 +30,7 @@ def annotate(
     ] = (0.5, 0.9),
     noise: Annotated[float, typer.Option(min=0, help="Error of sizes in the facts, as a share (0.1 is 10 %).")] = 0.0,
     jitter: Annotated[float, typer.Option(min=0, help="Error of centroids in the facts, in pixels.")] = 0.0,
+    every: Annotated[int, typer.Option(min=1, help="Simulate on every third slice only, if 3.")] = 1,
     absent_elsewhere: Annotated[
         bool, typer.Option("--absent-elsewhere", help="A class clicked in a scan is absent from its other slices.")
     ] = False,
@@ -47,6 +48,7 @@ def annotate(
         raise BadInput("give either --strategy or --points")
     if points is not None:
         options = {"--classes": classes, "--background": background, "--margin": margin, "--noise": noise}
+        options |= {"--every": every > 1}
         if unused := [option for option, value in (options | {"--jitter": jitter}).items() if value]:
             raise BadInput(f"{unused[0]} goes with --strategy, not with --points; leave it out")
         clicks, ignored = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
@@ -70,6 +72,7 @@ def annotate(
         noise=Noise(noise, jitter),
         box_share=box_share,
         settings=settings,
+        every=every,
         track=bar("annotating"),
     )
     shares = labelled(opened, name)

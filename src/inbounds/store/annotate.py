@@ -36,6 +36,7 @@ def simulate(
     noise: Noise | None = None,
     box_share: tuple[float, float] = (0.5, 0.9),
     settings: dict[str, Any] | None = None,
+    every: int = 1,
     track: Track = iter,
 ) -> None:
     """Draw weak labels inside the truth of each slice, and write down the facts that go with them.
@@ -53,6 +54,7 @@ def simulate(
         noise: How far off the facts are.
         box_share: For boxes, the size of a region as a share of its box; the middle becomes its size in the facts.
         settings: Of the strategy, such as a radius.
+        every: Of every third slice of a scan only, if 3, beginning with its second; nothing is said of the others.
         track: Wraps the scans, for a progress bar.
     """
     if strategy not in strategies:
@@ -76,6 +78,7 @@ def simulate(
                 yield np.full_like(truth, UNLABELLED)
                 continue
             label = np.empty_like(truth)
+            left_out = np.arange(len(truth)) % every != every // 2
             for number, mask in enumerate(truth):
                 rng = np.random.default_rng([seed, key, number])
                 label[number] = draw(mask, [0, *classes] if background and strategy == "scribble" else classes, rng)
@@ -86,7 +89,8 @@ def simulate(
             rows: Iterable[Fact] = measure(store, record, truth, classes, rng, noise or Noise())
             if strategy == "box":
                 rows = _boxed(rows, truth, record, box_share, draw.keywords.get("margin", 0))
-            facts.extend(rows)
+            facts.extend(row for row in rows if row.slice is None or not left_out[row.slice])
+            label[left_out] = UNLABELLED
             yield label
 
     about: dict[str, Any] = {
@@ -96,6 +100,7 @@ def simulate(
         "background": background,
         "settings": settings or {},
         "simulated": True,
+        **({"every": every} if every > 1 else {}),
     }
     if strategy == "box":
         low, high = box_share
