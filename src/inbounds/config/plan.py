@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,11 @@ WAIT = (0.05, 0.3)
 """Between these shares of the training bounds begin to act, where labels can teach what to bound."""
 LISTEN = (0.1, 0.4)
 """Between these the teacher gains its say: before, it has little to teach."""
+REGULARISERS: dict[str, dict[str, Any]] = {
+    "pairwise": {"term": {"name": "pairwise"}},
+    "teacher": {"term": {"name": "teacher"}, "ramp": list(LISTEN)},
+}
+"""What helps where few pixels are labelled: neighbours that look alike belong together, and a teacher."""
 SLICES = 4000
 """Slices in an epoch on a CPU, at most: a few minutes."""
 
@@ -162,14 +168,12 @@ def _network(store: Store, gpu: bool) -> dict[str, Any]:
 
 
 def _regularise(layer: dict[str, Any], words: list[str], taught: bool) -> None:
-    """What helps where few pixels are labelled: neighbours that look alike, and a teacher; brightness varies."""
+    """Choose the weights; brightness varies."""
     layer["augment"] |= {"contrast": 1.2, "brightness": 0.1}
     words[-1] += ", brightness"
     weight, sigma = (0.1, 0.1) if taught else (1.0, 0.05)
-    layer["regularisers"] = {
-        "pairwise": {"term": {"name": "pairwise", "sigma": sigma}, "weight": weight},
-        "teacher": {"term": {"name": "teacher"}, "weight": 1.0, "ramp": list(LISTEN)},
-    }
+    layer["regularisers"] = deepcopy(REGULARISERS)
+    layer["regularisers"]["pairwise"] |= {"term": {"name": "pairwise", "sigma": sigma}, "weight": weight}
     words.append(
         f"regularisers: neighbours that look alike belong together (weight {weight:g}); a teacher, the averaged "
         f"network, from {LISTEN[0]:.0%} on"

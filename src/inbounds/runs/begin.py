@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from inbounds.config import Settings, read_settings
-from inbounds.config.plan import Plan, plan
+from inbounds.config.plan import REGULARISERS, Plan, plan
 from inbounds.errors import BadInput
 from inbounds.runs.run import Run
 from inbounds.store.store import FULL, Store
@@ -75,7 +75,8 @@ def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fol
             if asked and getattr(begun, what) != asked:
                 raise BadInput(f"{path}: it was begun with other {what}; resume it with the same command")
         return begun.moved(store)
-    given = read_settings(recipe, wanted.config, wanted.changes, shared=shared)
+    likely = [{"regularisers": REGULARISERS}]  # so that single settings may change what a plan chooses
+    given = read_settings(recipe, wanted.config, wanted.changes, layers=likely, shared=shared)
     labels = _labels(store, given, labels)
     start = None if wanted.start is None else Run.open(wanted.start)
     facts = store.facts_beside(labels, wanted.facts)
