@@ -17,7 +17,8 @@ from archives import done, flat_folder, full_disk, heart, made, refused, snapsho
 from inbounds.errors import BadInput
 from inbounds.sources.source import Loaded, Source
 from inbounds.store.grid import GridWindow
-from inbounds.store.prepare import FITS, Plan, hold_out, normalise, prepare, split_by_patient
+from inbounds.store.prepare import FITS, Plan, normalise, prepare
+from inbounds.store.split import hold_out, split_by_patient
 from making import source, truth_like
 
 
