@@ -89,6 +89,8 @@ class Predictor:
             head = replace(head, spacing=self.plan.spacing)
         elif isinstance(head.geometry, PictureGeometry):
             notes.append(f"{files[0]}: pictures do not say how large a pixel is; taken as 1 mm, slices 1 mm apart")
+        elif head.spacing == LOST and self.plan.pixel not in (None, 1.0):
+            notes.append(f"{files[0]}: its spacing is exactly 1 mm, as if it was lost, and the scan is resampled by it")
         _, height, width = head.spacing
         if max(height, width) > 1.5 * min(height, width):  # hardly the pixels of a slice
             notes.append(

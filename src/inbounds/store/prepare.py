@@ -96,7 +96,7 @@ def read_plan(about: Mapping[str, Any], where: str, remedy: str) -> Plan:
             spacing=(between, row, column) if spacing else None,
         )
         lengths = (high - low, 1 if plan.pixel is None else plan.pixel, between, row, column)
-        if not all(0 < length < math.inf for length in lengths):
+        if not all(0 < length < math.inf for length in lengths) or plan.dtype not in ("uint8", "float16"):
             raise ValueError
     except (KeyError, TypeError, IndexError, ValueError):
         raise BadInput(
@@ -220,6 +220,8 @@ def prepare(
                     raise BadInput(
                         f"{source.name}: {len(loaded.image)} channels, but the scans before it have {channels}"
                     )
+                if plan.window and channels > 1:
+                    raise BadInput(f"{source.name}: {channels} channels, and a window goes with one: leave it out")
                 image, ends = on_grid(loaded.image, fit, plan.dtype, plan.window)
                 append_image(image)
                 if append_truth:
@@ -263,8 +265,8 @@ def _doubts(records: Sequence[Record], plan: Plan, cut: Sequence[str]) -> list[s
         )
     if cut:
         doubts.append(
-            f"{_count(cut)} no full mask and are cut at the edge of the grid, where a region may be lost; a larger "
-            "--side, or --pixel, covers all"
+            f"{_count(cut)} no full mask and more than the grid holds: a region may be lost there; a larger --side, or "
+            "--pixel, covers all"
         )
     return doubts + both_sides(records)
 

@@ -67,8 +67,6 @@ def split_by_file(sources: Sequence[Source], file: Path) -> list[Source]:
                 raise BadInput(f"{line.where}: {scan} is in {found[scan]} by a line above; keep one of them")
     if missing := [source.name for source in sources if source.name not in found]:
         raise BadInput(f"{file}: no line says where {some(missing)} belong; add them")
-    if "train" not in found.values():
-        raise BadInput(f"{file}: nobody trains; give some scans the split 'train'")
     return [replace(source, split=found[source.name]) for source in sources]
 
 

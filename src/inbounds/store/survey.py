@@ -34,13 +34,13 @@ class Seen:
     Attributes:
         shape: Rows and columns of its slices.
         middle: How many of them, about the middle of a slice, hold all that is not empty.
-        spacing: In mm, between slices, rows and columns.
+        spacing: In mm, between slices, rows and columns, if it is known.
         body: For CT, how many voxels have each of the Hounsfield units of a body.
     """
 
     shape: Shape
     middle: Shape
-    spacing: Spacing
+    spacing: Spacing | None
     body: Int64[np.ndarray, " units"] | None
 
 
@@ -81,7 +81,8 @@ def look(source: Source, spacing: Spacing | None = None) -> Seen:
     """Look at a scan, whose voxels measure so much whatever its file says."""
     loaded = source.load()
     _, _, rows, columns = loaded.image.shape
-    return Seen((rows, columns), reach(loaded.image), spacing or loaded.spacing, hounsfield(loaded.image))
+    known = spacing or (None if loaded.spacing == LOST else loaded.spacing)
+    return Seen((rows, columns), reach(loaded.image), known, hounsfield(loaded.image))
 
 
 def reach(image: Shaped[np.ndarray, "channels slices rows columns"]) -> Shape:
@@ -131,10 +132,10 @@ def choose_grid(seen: Sequence[Seen]) -> Grid:
     """
     longest = np.array([max(scan.shape) for scan in seen])
     middle, whole = (np.array(sizes) for sizes in zip(*((scan.middle, scan.shape) for scan in seen), strict=True))
-    least, most, cover = longest.min(), longest.max(), f"cover all {len(seen)} scans"
+    least, most, cover = longest.min(), longest.max(), "cover every scan"
     pixel, fitting = None, "pad"
-    if any(scan.spacing != LOST for scan in seen):
-        sizes = np.array([scan.spacing[1:] for scan in seen])
+    if any(scan.spacing for scan in seen):
+        sizes = np.array([(scan.spacing or LOST)[1:] for scan in seen])
         median = float(np.median(sizes.min(axis=1)))
         pixel = float(f"{max(median, (middle * sizes).max() / LARGEST):.5g}")
         factor = sizes / pixel
@@ -145,7 +146,9 @@ def choose_grid(seen: Sequence[Seen]) -> Grid:
         factor, why = np.ones((len(seen), 1)), f"as the files have them {cover}"
     else:
         factor, fitting = LONGER / longest[:, None], "zoom"
-        why = f"{cover}, each zoomed to {LONGER} along its longer side of {least} to {most}: no file says what they measure"
+        why = (
+            f"{cover}, each zoomed to {LONGER} along its longer side ({least} to {most}): no file says what it measures"
+        )
     shape = _sides(middle * factor)
     if shape != _sides(whole * factor):
         why += "; borders that are empty in every scan are left out"
