@@ -180,7 +180,7 @@ def prepare(
     notes: list[str] = []
     cut: list[str] = []
     given = [name for name in onto.annotations if name != FULL] if onto else []
-    weak = sorted({name for source in sources for name in source.weak} | {*given})
+    weak = sorted({*given, *(name for source in sources for name in source.weak)})
     with aside(path, replace=onto is not None) as folder:
         if onto:
             ignored = shutil.ignore_patterns("images.npy", "truth.npy", "labels.npy", ".*")
@@ -200,13 +200,7 @@ def prepare(
             append_image: Append | None = None
             if onto:
                 append_image = images()
-                for record in records:
-                    here = slice(record.first, record.range.stop)
-                    append_image(onto.images[here])
-                    if append_truth:
-                        append_truth(onto.truth[here] if onto.has_truth else _unlabelled(record.slices, plan.shape))
-                    for name, append in append_weak.items():
-                        append(onto.label(name)[here] if name in given else _unlabelled(record.slices, plan.shape))
+                _carry_over(onto, append_image, append_weak | ({FULL: append_truth} if append_truth else {}))
             for source in track(sources):
                 loaded = source.load()
                 if plan.spacing:
@@ -252,6 +246,16 @@ def prepare(
     bare = [source.name for source in sources if not (source.truth or source.weak)] if known or weak else []
     doubts = [*_doubts(records, plan, cut), *([f"{_count(bare)} no mask, where others have one"] if bare else [])]
     return Report(Store(path), (*doubts, *notes), sum(record.lost for record in records))
+
+
+def _carry_over(store: Store, append_image: Append, append_labels: Mapping[str, Append]) -> None:
+    """What is in a store, a scan at a time as it was written; unlabelled by annotations that it does not have."""
+    labels = {name: store.label(name) for name in append_labels if name in store.annotations}
+    for record in store.records:
+        here = slice(record.first, record.range.stop)
+        append_image(store.images[here])
+        for name, append in append_labels.items():
+            append(labels[name][here] if name in labels else _unlabelled(record.slices, store.shape))
 
 
 def _doubts(records: Sequence[Record], plan: Plan, cut: Sequence[str]) -> list[str]:
