@@ -55,13 +55,14 @@ def source(
     image: np.ndarray | None = None,
     spacing: tuple[float, float, float] = SPACING,
     split: str = "train",
+    patient: str = "",
     weak: Mapping[str, np.ndarray] | None = None,
 ) -> Source:
     """A scan that lies in memory; give an image where there is no truth to make one from."""
     if image is None:
         image = image_of(truth)
     loaded = Loaded(image, spacing, truth, weak or {})
-    return Source(name, name, lambda: loaded, split=split, weak=tuple(weak or ()), truth=truth is not None)
+    return Source(name, patient or name, lambda: loaded, split=split, weak=tuple(weak or ()), truth=truth is not None)
 
 
 def make_store(

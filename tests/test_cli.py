@@ -27,7 +27,7 @@ COMMANDS = [
     "report",
     "export",
 ]
-SETS = ["acdc", "promise12", "spine", "folder", "phantom"]
+SETS = ["acdc", "promise12", "spine", "folder", "add", "phantom"]
 
 
 @pytest.mark.parametrize("words", [[], *[[name] for name in COMMANDS], *[["prepare", name] for name in SETS]])

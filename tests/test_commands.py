@@ -98,6 +98,9 @@ def test_quick_start() -> None:
 
 def test_own_data() -> None:
     my_scans(Path("my_scans"))
+    my_scans(Path("more_scans"))
+    for file in Path("more_scans").rglob("*.nii.gz"):
+        file.rename(file.with_name(f"new_{file.name}"))
     run_page("docs/own-data.md")
     assert Path("preview.png").is_file()
     assert Path("store.tar.xz").is_file()

@@ -15,13 +15,15 @@ from inbounds.errors import BadInput
 
 
 @contextmanager
-def aside(path: Path) -> Iterator[Path]:
-    """A folder to fill that becomes `path` when all went well, and vanishes otherwise.
+def aside(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A folder to fill that becomes `path`, if need be in the place of another, when all went well, else vanishes.
 
     What a killed process left behind under the temporary name is removed by the next one.
     """
     with writing(path):
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        recover(path)
+        path = path.resolve() if replace else path
+        if not replace and path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: already exists; remove it or choose another name")
         if not path.name:
             raise BadInput(f"{path}: the folder one is in cannot be made anew; choose another name")
@@ -34,12 +36,28 @@ def aside(path: Path) -> Iterator[Path]:
                 if file.is_file():
                     with file.open("rb") as stream:
                         os.fsync(stream.fileno())
-            if path.exists():
+            if replace:
+                shutil.rmtree(_before(path), ignore_errors=True)
+                path.rename(_before(path))
+            elif path.exists():
                 path.rmdir()
             partial.rename(path)
+            shutil.rmtree(_before(path), ignore_errors=True)
         except BaseException:
+            recover(path)
             shutil.rmtree(partial, ignore_errors=True)
             raise
+
+
+def recover(path: Path) -> None:
+    """Bring back a folder whose replacement was killed between its two renamings."""
+    path = path.resolve()
+    if not path.exists() and _before(path).is_dir():
+        _before(path).rename(path)
+
+
+def _before(path: Path) -> Path:
+    return path.with_name(f".{path.name}.before")
 
 
 @contextmanager

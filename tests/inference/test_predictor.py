@@ -43,19 +43,33 @@ class TestPreparation:
             ("axial", (2, 200, 21)),
             ("zoom", (2, 500, 420)),
             (0.4, (2, 41, 70)),
+            ("window", (2, 40, 30)),
+            ("spacing", (2, 41, 70)),
         ],
-        ids=["smaller", "larger, in two chunks", "resized", "axial", "zoomed", "in mm"],
+        ids=[
+            "smaller",
+            "larger, in two chunks",
+            "resized",
+            "axial",
+            "zoomed",
+            "in mm",
+            "in a window",
+            "spacing as said",
+        ],
     )
     def test_the_mask_of_a_stored_scan_is_that_of_its_stored_slices(
         self, tmp_path: Path, fit: str | float, shape: tuple[int, int, int], dtype: str
     ) -> None:
-        fit, pixel = ("pad", fit) if isinstance(fit, float) else (fit, None)
+        window = (100.0, 700.0) if fit == "window" else None
+        spacing = (4.0, 0.8, 1.3) if fit == "spacing" else None
+        pixel = fit if isinstance(fit, float) else 1.1 if spacing else None
+        fit = fit if fit in FITS else "pad"
         rng = np.random.default_rng(1)
         mask = (noise(shape) > 2000).astype(np.uint8)
         files = [nifti(tmp_path / f"{n}.nii.gz", rng.gamma(2, 300, shape).astype(np.int16)) for n in "ab"]
         labels = nifti(tmp_path / "labels.nii.gz", mask)
         sources = [from_files((file,), labels, name=file.name, patient=file.name, classes=2) for file in files]
-        plan = Plan("tiny", ("background", "x"), (32, 32), FITS[fit], fit, dtype, pixel=pixel)
+        plan = Plan("tiny", ("background", "x"), (32, 32), FITS[fit], fit, dtype, "", pixel, window, spacing)
         store = prepare(sources, tmp_path / "store", plan).store
         unet = ["network.name=monai:UNet", "network.settings={spatial_dims=2,channels=[4,8],strides=[2]}"]
         run = Run.create(tmp_path / "run", read_settings("full", None, unet), store)
@@ -68,6 +82,9 @@ class TestPreparation:
             wanted = record.fit.back(probs.argmax(dim=1).to(torch.uint8).numpy())
             np.testing.assert_array_equal(found.mask, wanted)
             assert 0 < found.mask.mean() < 1
+            assert found.spacing == (spacing or (10, 1.5, 1.5))
+            said = "its spacing is taken as that of the training scans, (4.0, 0.8, 1.3) mm"
+            assert any(said in note for note in found.notes) == bool(spacing)
             assert found.probabilities is not None
             np.testing.assert_array_equal(found.probabilities[1], record.fit.back(probs[:, 1].half().numpy()))
 
@@ -208,7 +225,19 @@ class TestRefusals:
             Predictor(run, device="warp")
 
     @pytest.mark.parametrize(
-        "preparation", [{"fit": "as told"}, {"fit": None}, {"shape": 3}, {"shape": []}, {"pixel": "fine"}]
+        "preparation",
+        [
+            {"fit": "as told"},
+            {"fit": None},
+            {"shape": 3},
+            {"shape": []},
+            {"pixel": "fine"},
+            {"pixel": 0},
+            {"dtype": "int7"},
+            {"window": [5, 5]},
+            {"window": [0, float("nan")]},
+            {"spacing": [1, 1]},
+        ],
     )
     def test_a_preparation_that_nobody_can_repeat(self, tmp_path: Path, preparation: dict[str, object]) -> None:
         run = made_run(tmp_path / "run")

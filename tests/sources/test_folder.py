@@ -22,7 +22,7 @@ from PIL import Image
 from archives import command, done, flat_folder, heart, nifti, noise, refused
 from inbounds.batches.samples import load
 from inbounds.scans.scan import read, write_mask
-from inbounds.sources.folder import recognise, sources
+from inbounds.sources.folder import probable_patient, recognise, sources
 from inbounds.store.grid import GridWindow
 from inbounds.store.prepare import Plan, prepare
 from inbounds.store.store import Store
@@ -133,6 +133,54 @@ class TestLayouts:
         assert [r.patient for r in store.records] == ["p1", "p1", "p2", "p2"]
         assert {r.split for r in store.records[:2]} != {r.split for r in store.records[2:]}
         assert len({r.split for r in store.records[:2]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "pattern"),
+    [
+        (["patient001_ED", "patient001_ES", "patient002_ED"], "^(patient[0-9]+)"),
+        (["sub-01_ses-1", "sub-01_ses-2", "sub-02_ses-1", "sub-02_ses-2"], r"^(sub\-[0-9]+)"),
+        ([f"trial7_{n}_{phase}" for n in range(4) for phase in "ab"], "^(trial[0-9]+_[0-9]+)"),
+        ([f"{n}.{slice_}" for n in range(5) for slice_ in range(30)], "^([0-9]+)"),
+        ([f"scan_{year}_{n:03d}" for year in (2023, 2024) for n in range(20)], ""),
+        (["patient1", "patient2", "patient10"], ""),
+        (["1a", "1b", "2a"], ""),
+        (["a_1", "b_1", "b_2"], ""),
+        (["one", "two"], ""),
+        ([], ""),
+    ],
+)
+def test_names_that_look_like_several_scans_of_a_patient(names: list[str], pattern: str) -> None:
+    assert probable_patient(names) == pattern
+
+
+def test_the_grid_is_chosen_and_said(tmp_path: Path) -> None:
+    """Pixels of 1 and 1.5 mm on 44 x 40 and 60 x 36: 90 mm and 54 mm, 72 x 43 pixels of the median, 1.25 mm."""
+    nifti(tmp_path / "data" / "a.nii.gz", noise((2, 44, 40)), np.diag([1, 1, 5, 1]))
+    nifti(tmp_path / "data" / "b.nii.gz", noise((2, 60, 36)), np.diag([1.5, 1.5, 5, 1]))
+    words = ("prepare", "folder", tmp_path / "data", tmp_path / "store", "--classes", "background,LV")
+    said = "grid: 80x48 pixels of 1.25 mm, the median of the files, cover every scan; --fit, --side and --pixel choose"
+    assert said in done(*words).err
+    store = Store(tmp_path / "store")
+    assert (store.shape, store.source) == ((80, 48), {"from": "scans", "fit": "pad", "pixel": 1.25})
+    assert not any(record.fit.crops for record in store.records)
+    assert "grid:" not in done(*words[:3], tmp_path / "other", *words[4:], "--side", 48).err
+    assert Store(tmp_path / "other").source == {"from": "scans", "fit": "pad"}
+
+
+def test_pictures_are_zoomed_where_they_differ(tmp_path: Path) -> None:
+    for name, shape in (("a", (300, 200)), ("b", (100, 90))):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        Image.fromarray((noise(shape) // 16).astype(np.uint8)).save(tmp_path / "data" / f"{name}.png")
+    words = ("prepare", "folder", tmp_path / "data", tmp_path / "store", "--classes", "background,LV")
+    said = done(*words).err
+    assert "grid: 256x240 pixels cover every scan, each zoomed to 256 along its longer side (100 to 300)" in said
+    assert "2 scans (a, b) have a spacing of exactly 1 mm, as if it was lost" in said
+    assert Store(tmp_path / "store").source == {"from": "scans", "fit": "zoom"}
+    said = done(*words[:3], tmp_path / "other", *words[4:], "--spacing", "3,0.5,0.5").err
+    assert "grid: 256x176 pixels of 0.586 mm cover every scan; of 0.5 mm, the median, more than 256 would be" in said
+    assert Store(tmp_path / "other").records[1].spacing == (3, 0.5, 0.5)
+    assert "exactly 1 mm" not in said
 
 
 class TestWeakLabels:
@@ -281,6 +329,13 @@ def test_bad_files_are_refused(tmp_path: Path, harm: Callable[[Path], object], s
         (["--classes", "heart"], ["data", "name the background first"]),
         (["--classes", "background,,LV,RV"], ["data", "name the background first"]),
         (["--validation", "0.5", "--test", "0.5"], ["2 patients cannot be split into 1 and 1"]),
+        (["--window", "240,-160"], ["--window 240,-160: give the brightness of black and a higher one"]),
+        (["--window", "240"], ["--window 240"]),
+        (["--window", "0,wide"], ["--window 0,wide"]),
+        (["--spacing", "1.4"], ["--spacing 1.4: give mm between slices, rows and columns, such as 8,1.25,1.25"]),
+        (["--spacing", "8,0,1.4"], ["--spacing 8,0,1.4"]),
+        (["--spacing", "8,inf,1.4"], ["--spacing 8,inf,1.4"]),
+        (["--split", "nowhere.csv"], ["nowhere.csv: cannot be read", "check the name"]),
     ],
 )
 def test_bad_options_are_refused(tmp_path: Path, words: list[str], saying: list[str]) -> None:

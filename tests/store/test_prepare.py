@@ -8,58 +8,17 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import nibabel as nib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from archives import done, flat_folder, full_disk, heart, made, refused, snapshot
+from archives import done, flat_folder, full_disk, heart, made, nifti, noise, refused, snapshot
 from inbounds.errors import BadInput
-from inbounds.sources.source import Loaded, Source
+from inbounds.sources.source import Source
 from inbounds.store.grid import GridWindow
-from inbounds.store.prepare import FITS, Plan, hold_out, normalise, prepare, split_by_patient
+from inbounds.store.prepare import FITS, Plan, normalise, prepare
+from inbounds.store.store import Store
 from making import source, truth_like
-
-
-def people(count: int) -> list[Source]:
-    """Two scans of each patient."""
-    return [Source(f"p{n:03d}_{phase}", f"p{n:03d}", unread) for n in range(count) for phase in ("ED", "ES")]
-
-
-def unread() -> Loaded:
-    raise AssertionError("nobody asked for the voxels")
-
-
-@given(st.integers(1, 60), st.floats(0, 0.6), st.floats(0, 0.3), st.integers(0, 5))
-def test_splits_are_by_patient_and_in_proportion(count: int, validation: float, test: float, seed: int) -> None:
-    # A share of several patients is at least one of them.
-    wanted = {
-        name: max(int(count > 1), round(share * count)) if share else 0
-        for name, share in (("validation", validation), ("test", test))
-    }
-    if sum(wanted.values()) >= count:
-        with pytest.raises(BadInput, match="any left to train on"):
-            split_by_patient(people(count), validation=validation, test=test, seed=seed)
-        return
-    found = split_by_patient(people(count), validation=validation, test=test, seed=seed)
-    again = split_by_patient(people(count)[::-1], validation=validation, test=test, seed=seed)
-    assert [source.split for source in again] == [source.split for source in found][::-1]
-    by_patient = {(source.patient, source.split) for source in found}
-    assert len(by_patient) == count
-    sizes = {name: sum(split == name for _, split in by_patient) for name in ("validation", "test")}
-    assert sizes == wanted
-
-
-@pytest.mark.parametrize(("count", "share", "held"), [(100, 0.25, 25), (50, 0.2, 10), (20, 0.25, 5), (23, 0.25, 6)])
-def test_the_proportions_of_the_known_sets(count: int, share: float, held: int) -> None:
-    found = split_by_patient(people(count), validation=share)
-    assert sum(source.split == "validation" for source in found) == 2 * held
-
-
-def test_a_split_that_is_given_stays() -> None:
-    found = split_by_patient([Source("a", "a", unread, split="test"), *people(3)], validation=0.3)
-    assert found[0].split == "test"
-    assert {source.split for source in hold_out(found, 0.25, seed=1) if source.patient == "a"} == {"test"}
 
 
 class TestBrightness:
@@ -92,8 +51,9 @@ class TestBrightness:
 
 def test_names_must_differ(tmp_path: Path) -> None:
     plan = Plan("twice", ("background", "LV"), (8, 8), GridWindow.pad, "pad")
+    twins = [source("p000_ED", truth_like(0)) for _ in range(2)]
     with pytest.raises(BadInput, match="two scans are called 'p000_ED'"):
-        prepare([*people(1), *people(1)], tmp_path / "store", plan)
+        prepare(twins, tmp_path / "store", plan)
     with pytest.raises(BadInput, match="no scans were found"):
         prepare([], tmp_path / "store", plan)
     assert list(tmp_path.iterdir()) == []
@@ -164,7 +124,7 @@ class TestFullDisk:
 
 KILLER = """
 # Runs a command again and again in a child, which kills itself at its first, second, ... step that touches the store.
-import os, signal, sys, json
+import os, shutil, signal, sys, json
 from pathlib import Path
 import inbounds.store.annotate, inbounds.store.prepare, inbounds.sources.phantom, inbounds.store.verify
 from inbounds.cli import run
@@ -198,6 +158,9 @@ def ended(moment):
 def content():
     return {str(f): f.read_bytes().hex() for f in sorted(Path(target).rglob("*")) if f.is_file()}
 
+"""
+
+NEW = """
 moments = []
 moment = 1
 assert ended(0) == 0
@@ -220,12 +183,38 @@ while True:
 print(json.dumps(moments))
 """
 
+REPLACED = """
+from inbounds.store.store import Store
+
+moments, before = [], content()
+shutil.copytree(target, f"{target}-0")
+assert ended(0) == 0
+whole = content()
+while True:
+    moment = 1 + every * len(moments)
+    for left in Path(target).parent.glob(".*"):
+        shutil.rmtree(left)
+    shutil.rmtree(target)
+    shutil.copytree(f"{target}-0", target)
+    code = ended(moment)
+    if code == 0:
+        break
+    assert code == -signal.SIGKILL, code
+    Store(target)
+    now = content()
+    assert now in (before, whole), f"half a store at {moment}"
+    if now == before:
+        assert ended(0) == 0 and content() == whole, f"no second try at {moment}"
+    moments.append(now == whole)
+print(json.dumps(moments))
+"""
+
 
 class TestKilled:
     """At every single step that touches a file, and a second try gives the store of an undisturbed run."""
 
-    def killed(self, target: Path, every: int, *words: object) -> list[bool]:
-        command = [sys.executable, "-c", KILLER, str(target), str(every), *map(str, words)]
+    def killed(self, target: Path, every: int, *words: object, script: str = NEW) -> list[bool]:
+        command = [sys.executable, "-c", KILLER + script, str(target), str(every), *map(str, words)]
         ended = subprocess.run(command, capture_output=True, text=True)
         assert ended.returncode == 0, ended.stderr
         moments: list[bool] = json.loads(ended.stdout)
@@ -242,6 +231,13 @@ class TestKilled:
         target = store / "annotations" / "seeds"
         moments = self.killed(target, 2, "annotate", store, "--name", "seeds", "--strategy", "disc", "--seed", 5)
         assert moments.count(False) >= 5
+
+    def test_add(self, tmp_path: Path) -> None:
+        store = made(tmp_path / "store", {"a": heart(), "b": heart()}).path
+        nifti(tmp_path / "more" / "c.nii.gz", noise((4, 40, 36)))
+        moments = self.killed(store, 1, "prepare", "add", tmp_path / "more", store, script=REPLACED)
+        assert moments.count(False) >= 20
+        assert True in moments
 
     def test_from_outside_while_it_writes(self, tmp_path: Path) -> None:
         words = ["prepare", "phantom", str(tmp_path / "store"), "--patients", "30", "--side", "48"]
@@ -280,3 +276,153 @@ def test_scans_of_many_pixels_beside_few_are_pointed_out(tmp_path: Path, fit: st
     assert any(note in words and "--fit zoom" in words for words in report.notes) == said
     alike = prepare(scans[:1], tmp_path / f"{fit}-alike", plan)
     assert not any("longer side" in words for words in alike.notes)
+
+
+class TestAdd:
+    """Scans that are added lie in the store as if they had been there from the start."""
+
+    def test_the_arrays_are_those_of_all_scans_together(self, tmp_path: Path) -> None:
+        flat_folder(tmp_path / "all", ["p1_a", "p1_b", "p2_a", "p3_a"])
+        flat_folder(tmp_path / "first", ["p1_a", "p1_b"])
+        for name in ("p2_a", "p3_a"):
+            for kind in ("images", "labels"):
+                file = tmp_path / "all" / kind / f"{name}.nii.gz"
+                nifti(tmp_path / "more" / kind / file.name, np.asarray(nib.load(file).dataobj).T)
+        how = ("--side", 48, "--pixel", 1.4, "--window", "10,3000", "--patient", "^(p[0-9])", "--spacing", "9,1.5,1.4")
+        for name in ("all", "first"):
+            done("prepare", "folder", tmp_path / name, tmp_path / f"{name}-store", *how, "--validation", 0)
+        done("prepare", "add", tmp_path / "more", tmp_path / "first-store")
+        one, other = Store(tmp_path / "all-store"), Store(tmp_path / "first-store")
+        assert one.records == other.records
+        assert one.checksums == other.checksums
+        assert other.source == {
+            "from": "flat",
+            "fit": "pad",
+            "pixel": 1.4,
+            "window": [10, 3000],
+            "spacing": [9, 1.5, 1.4],
+            "patient": "^(p[0-9])",
+        }
+        assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
+
+    def test_labels_and_facts_stay_and_say_nothing_of_the_new(self, tmp_path: Path) -> None:
+        store = made(tmp_path / "store", {"a": heart(), "b": heart()}, validation=["b"]).path
+        done("annotate", store, "--name", "e", "--strategy", "disc")
+        (tmp_path / "sizes.csv").write_text("case,slice,class,size_px\na,0,LV,40\n")
+        done("facts", store, "--import", tmp_path / "sizes.csv", "--name", "sizes")
+        before = snapshot(store)
+        weak = np.where(np.arange(40)[:, None] % 4 == 0, heart(), 9).astype(np.uint8)
+        flat_folder(tmp_path / "data", ["b_2", "c"], weak)
+        (tmp_path / "data" / "labels" / "c.nii.gz").unlink()
+        (tmp_path / "split.csv").write_text("case,split\nb_2,validation\nc,test\n")
+        words = ("prepare", "add", tmp_path / "data", store, "--unlabelled", 9, "--split", tmp_path / "split.csv")
+        said = done(*words).err
+        assert "1 scan (c) has no mask, where others have one" in said
+        opened, after = Store(store), snapshot(store)
+        assert [(r.name, r.split, r.truth) for r in opened.records] == [
+            ("a", "train", True),
+            ("b", "validation", True),
+            ("b_2", "validation", False),
+            ("c", "test", False),
+        ]
+        assert {name for name in before if before[name] == after[name]} == {
+            str(Path("annotations", "e", "facts.csv")),
+            str(Path("facts", "sizes.csv")),
+        }
+        assert opened.annotations == ["e", "full", "given"]
+        for name in ("e", "full"):
+            assert (opened.label(name)[8:] == 255).all()
+            assert (opened.label(name)[:8] != 255).any()
+        given = opened.label("given")
+        assert (given[:8] == 255).all()
+        np.testing.assert_array_equal(given[8:12], np.where(weak == 9, 255, weak))
+        assert (given[12:] == 255).all()
+        assert "problems" not in done("verify", store).err
+
+    def test_scans_of_a_known_patient_join_it(self, tmp_path: Path) -> None:
+        names = [f"p{number}_{phase}" for number in range(4) for phase in ("ED", "ES")]
+        flat_folder(tmp_path / "data", names)
+        said = done("prepare", "folder", tmp_path / "data", tmp_path / "store").err
+        assert "patients: names look like several scans of each, so --patient '^(p[0-9]+)'" in said
+        split = {record.patient: record.split for record in Store(tmp_path / "store").records}
+        assert sorted(split.items()) == [(f"p{n}", split[f"p{n}"]) for n in range(4)]
+        assert sorted(split.values()) == ["train", "train", "train", "validation"]
+        flat_folder(tmp_path / "more", [f"p{number}_late" for number in range(5)])
+        done("prepare", "add", tmp_path / "more", tmp_path / "store")
+        found = {r.patient: r.split for r in Store(tmp_path / "store").records if r.name.endswith("late")}
+        assert found == split | {"p4": "train"}
+
+    def test_a_store_that_knew_no_patients(self, tmp_path: Path) -> None:
+        """Names tell that a scan belongs to one that is there."""
+        names = {f"p{number}_ED": heart() for number in range(4)}
+        store = made(tmp_path / "store", names, validation=["p2_ED"]).path
+        flat_folder(tmp_path / "more", ["p1_ES", "p2_ES"])
+        done("prepare", "add", tmp_path / "more", store)
+        assert [record.split for record in Store(store).records[4:]] == ["train", "validation"]
+
+    def test_refusals(self, tmp_path: Path) -> None:
+        store = made(tmp_path / "store", {"a": heart(), "b": heart()}).path
+        flat_folder(tmp_path / "data", "bc")
+        words = ("prepare", "add", tmp_path / "data", store)
+        refused(*words, saying=[store, "it has b already", "rename what is new"], folder=tmp_path)
+        (tmp_path / "data" / "images" / "b.nii.gz").unlink()
+        saying = ["labels/b.nii.gz", "labels without their scan"]
+        refused(*words, saying=saying, folder=tmp_path)
+        (tmp_path / "data" / "labels" / "b.nii.gz").unlink()
+        root = tmp_path / "nnunet"
+        nifti(root / "imagesTr" / "d_0000.nii.gz", noise((4, 40, 36)))
+        (root / "dataset.json").write_text(json.dumps({"labels": {"background": 0, "LV": 1, "RV": 2, "MYO": 3}}))
+        saying = ["its classes are background, LV, RV, MYO", "are background, RV, MYO, LV"]
+        refused(*words[:2], root, store, saying=saying, folder=tmp_path)
+        before = snapshot(store)
+        with full_disk(5000):
+            refused(*words, saying=TestFullDisk.SAYING, folder=tmp_path)
+        assert snapshot(store) == before
+        content = json.loads((store / "dataset.json").read_text())
+        content["source"]["fit"] = "by hand"
+        (store / "dataset.json").write_text(json.dumps(content))
+        refused(*words, saying=[store, "its preparation is", "make a new store of all scans"], folder=tmp_path)
+
+
+class TestDoubts:
+    PLAN = Plan("tiny", ("background", "x", "y"), (32, 32), FITS["pad"], "pad")
+
+    def notes(self, folder: Path, *scans: Source, plan: Plan = PLAN) -> tuple[str, ...]:
+        return prepare(scans, folder / "store", plan).notes
+
+    def test_a_spacing_that_was_lost(self, tmp_path: Path) -> None:
+        scans = [source(name, truth_like(0), spacing=(1.0, 1.0, 1.0)) for name in "ab"]
+        (note,) = self.notes(tmp_path, *scans)
+        assert note.startswith("2 scans (a, b) have a spacing of exactly 1 mm, as if it was lost")
+        assert "--spacing Z,Y,X" in note
+        report = prepare(scans, tmp_path / "said", replace(self.PLAN, spacing=(8.0, 1.5, 1.25)))
+        assert report.notes == ()
+        assert [record.spacing for record in report.store.records] == [(8.0, 1.5, 1.25)] * 2
+
+    def test_scans_without_masks_beside_others(self, tmp_path: Path) -> None:
+        bare = [source(name, None, image=noise((1, 2, 30, 26))) for name in "bcde"]
+        (note,) = self.notes(tmp_path, source("a", truth_like(0)), *bare)
+        assert note == "4 scans (b, c, d and 1 more) have no mask, where others have one"
+        assert prepare(bare, tmp_path / "bare", self.PLAN).notes == ()
+
+    def test_crops_without_truth(self, tmp_path: Path) -> None:
+        large = noise((1, 2, 40, 30)) + 1
+        padded = np.pad(large[:, :, 4:-4], ((0, 0), (0, 0), (4, 4), (0, 0)))
+        truth = np.zeros((2, 40, 30), np.uint8)
+        scans = [
+            source("cut", None, image=large),
+            source("padded", None, image=padded),
+            source("known", truth, image=large),
+        ]
+        notes = self.notes(tmp_path, *scans)
+        assert [note for note in notes if "grid" in note] == [
+            "1 scan (cut) has no full mask and more than the grid holds: a region may be lost there; a larger --side, "
+            "or --pixel, covers all"
+        ]
+
+
+def test_a_window_is_for_one_channel(tmp_path: Path) -> None:
+    plan = Plan("tiny", ("background", "x", "y"), (32, 32), FITS["pad"], "pad", window=(0, 100))
+    with pytest.raises(BadInput, match="a: 2 channels, and a window goes with one"):
+        prepare([source("a", None, image=noise((2, 2, 30, 26)))], tmp_path / "store", plan)
+    assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -11,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inbounds.cli.shared import Json, NewStore, Seed, answer, say_notes
+from inbounds.cli.shared import Json, NewStore, Seed, StorePath, answer, open_store, say_notes
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
     from inbounds.sources.source import Source
     from inbounds.store.prepare import Plan
+    from inbounds.store.store import Store
 
 app = typer.Typer(help="Turn scans into a store: sliced, fitted to one grid, split by patient.", no_args_is_help=True)
 
@@ -33,15 +36,20 @@ class Depth(StrEnum):
 
 Splitting = StrEnum("Splitting", ["reference", "random", "scans"])
 """Who validates."""
-Archive = Annotated[Path, typer.Argument(help="The unpacked folder, the downloaded zip, or a folder of zips.")]
-Side = Annotated[int, typer.Option(min=16, help="Rows and columns of the grid.")]
-Fit = Annotated[
-    Fitting,
-    typer.Option(
-        help="Zero-pad and centre-crop; stretch to the grid; or zoom until the longer side has 256 pixels, "
-        "whatever --side is, then pad and crop."
-    ),
+Folder = Annotated[Path, typer.Argument(help="images/ with labels/, an nnU-Net or Decathlon folder, or scans.")]
+Unlabelled = Annotated[int | None, typer.Option(help="The label value that means: nobody has said.")]
+Patient = Annotated[str, typer.Option(help="A regular expression that finds the patient in a scan's name.")]
+SplitFile = Annotated[
+    Path | None, typer.Option("--split", help="A CSV of case or patient, and split: train, validation or test.")
 ]
+Archive = Annotated[Path, typer.Argument(help="The unpacked folder, the downloaded zip, or a folder of zips.")]
+_SIDE = typer.Option(min=16, help="Rows and columns of the grid.")
+_FIT = typer.Option(
+    help="Zero-pad and centre-crop; stretch to the grid; or zoom until the longer side has 256 pixels, whatever --side "
+    "is, then pad and crop."
+)
+Side = Annotated[int, _SIDE]
+Fit = Annotated[Fitting, _FIT]
 Pixel = Annotated[
     float | None,
     typer.Option(
@@ -111,31 +119,94 @@ def spine(
 
 @app.command()
 def folder(
-    source: Annotated[Path, typer.Argument(help="images/ with labels/, an nnU-Net or Decathlon folder, or scans.")],
+    source: Folder,
     store: NewStore,
     classes: Annotated[str, typer.Option(help="Names for label values 0, 1, 2, ...: background,liver,tumour")] = "",
-    unlabelled: Annotated[int | None, typer.Option(help="The label value that means: nobody has said.")] = None,
-    patient: Annotated[str, typer.Option(help="A regular expression that finds the patient in a scan's name.")] = "",
-    fit: Fit = Fitting.pad,
-    side: Side = 256,
+    unlabelled: Unlabelled = None,
+    patient: Patient = "",
+    fit: Annotated[Fitting | None, _FIT] = None,
+    side: Annotated[int | None, _SIDE] = None,
     pixel: Pixel = None,
+    spacing: Annotated[str, typer.Option(help="Z,Y,X: what voxels measure in mm, whatever the files say.")] = "",
+    window: Annotated[str, typer.Option(help="LO,HI: the brightness that becomes black, and that for white.")] = "",
     dtype: Stored = Depth.uint8,
+    split: SplitFile = None,
     seed: Seed = 0,
     validation: Validation = 0.25,
     test: Test = 0.0,
     as_json: Json = False,
 ) -> None:
-    """Your own scans: NIfTI, MetaImage, NRRD, DICOM, PNG, TIFF; labels full, weak, or none at all."""
-    from inbounds.sources import folder as data
-    from inbounds.store.prepare import FITS, Plan, split_by_patient
+    """Your own scans: NIfTI, MetaImage, NRRD, DICOM, PNG, TIFF; labels full, weak, or none at all.
 
+    The grid is chosen from the data unless --fit, --side or --pixel is given; and for CT a window.
+    """
+    from inbounds.progress import bar
+    from inbounds.sources import folder as data
+    from inbounds.store.prepare import FITS, Plan
+    from inbounds.store.split import split_by_file, split_by_patient
+    from inbounds.store.survey import choose
+
+    _check_pixel(pixel, fit or Fitting.pad)
+    black_white, voxel = _window(window), _spacing(spacing)
     layout = data.recognise(source)
+    found = "" if patient else data.probable_patient(list(layout.images))
     names = tuple(name.strip() for name in classes.split(",")) if classes else ()
-    scans, names = data.sources(layout, source, classes=names, unlabelled=unlabelled, patient=patient)
+    scans, names = data.sources(layout, source, classes=names, unlabelled=unlabelled, patient=patient or found)
     typer.echo(f"{source}: {layout.kind}, {len(scans)} scans, {sum(s.truth for s in scans)} with a full mask", err=True)
-    _check_pixel(pixel, fit)
-    plan = Plan(source.name or "folder", names, (side, side), FITS[fit], fit, dtype.value, layout.kind, pixel)
-    _prepare(split_by_patient(scans, validation=validation, test=test, seed=seed), store, plan, as_json)
+    if split:
+        scans = split_by_file(scans, split)
+    else:
+        scans = split_by_patient(scans, validation=validation, test=test, seed=seed)
+    by_hand = fit or side or pixel
+    grid, ct = choose(scans, grid=not by_hand, window=not window, spacing=voxel, track=bar("looking"))
+    said = (
+        [f"patients: names look like several scans of each, so --patient '{found}'; '.+' parts them"] if found else []
+    )
+    if grid:
+        shape, fit, pixel = grid.shape, Fitting(grid.fitting), grid.pixel
+        said.append(f"{grid.why}; --fit, --side and --pixel choose another")
+    else:
+        shape, fit = (side or 256, side or 256), fit or Fitting.pad
+    if ct:
+        said.append(
+            f"window: {ct[0]:g} to {ct[1]:g}, as this is CT and bodies (above -300) have 98 % of their voxels there; "
+            "--window LO,HI sets another, such as -1000,400 for lungs"
+        )
+    for line in said:
+        typer.echo(line, err=True)
+    reading = {"patient": patient or found or None, "unlabelled": unlabelled}
+    plan = Plan(source.name or "folder", names, shape, FITS[fit], fit, dtype.value, layout.kind, pixel)
+    _prepare(scans, store, replace(plan, window=black_white or ct, spacing=voxel, reading=reading), as_json, said)
+
+
+@app.command()
+def add(
+    source: Folder,
+    store: StorePath,
+    unlabelled: Unlabelled = None,
+    patient: Patient = "",
+    split: SplitFile = None,
+    as_json: Json = False,
+) -> None:
+    """Add scans of your own to a store, prepared as those in it. New patients train, unless --split says otherwise."""
+    from inbounds.sources import folder as data
+    from inbounds.store.prepare import read_plan
+    from inbounds.store.split import joined, split_by_file
+
+    onto = open_store(store)
+    plan = read_plan(onto.preparation, str(store), "make a new store of all scans")
+    layout = data.recognise(source)
+    patient = patient or onto.source.get("patient", "")
+    there = {record.patient: record.split for record in onto.records}
+    if not patient and (patient := data.probable_patient([*onto.cases, *layout.images])):
+        there |= {data.patient_of(name, patient): record.split for name, record in onto.cases.items()}
+    given = onto.source.get("unlabelled") if unlabelled is None else unlabelled
+    classes = () if layout.classes else onto.classes
+    scans, names = data.sources(layout, source, classes=classes, unlabelled=given, patient=patient)
+    if names != onto.classes:
+        raise BadInput(f"{source}: its classes are {', '.join(names)}; those of {store} are {', '.join(onto.classes)}")
+    scans = joined(split_by_file(scans, split) if split else scans, there)
+    _prepare(scans, store, replace(plan, name=onto.name, classes=onto.classes), as_json, onto=onto)
 
 
 @app.command()
@@ -171,7 +242,8 @@ def _prepare_archive(
     as_json: bool,
 ) -> None:
     from inbounds.scans.archive import unpacked
-    from inbounds.store.prepare import FITS, Plan, hold_out, split_by_patient
+    from inbounds.store.prepare import FITS, Plan
+    from inbounds.store.split import hold_out, split_by_patient
 
     _check_pixel(pixel, fitting)
     data = importlib.import_module(f"inbounds.sources.{archive}")
@@ -195,11 +267,41 @@ def _check_pixel(pixel: float | None, fitting: str) -> None:
         raise BadInput(f"--pixel {pixel:g} says how slices are resampled, and so does --fit {fitting}: give --fit pad")
 
 
-def _prepare(scans: list[Source], store: Path, plan: Plan, as_json: bool) -> None:
+def _window(text: str) -> tuple[float, float] | None:
+    low, *rest = _numbers(text) or (math.nan,)
+    if text and not (len(rest) == 1 and low < rest[0]):
+        raise BadInput(f"--window {text}: give the brightness of black and a higher one of white, such as -160,240")
+    return (low, rest[0]) if text else None
+
+
+def _spacing(text: str) -> tuple[float, float, float] | None:
+    numbers = _numbers(text)
+    if text and not (len(numbers) == 3 and min(numbers) > 0):
+        raise BadInput(f"--spacing {text}: give mm between slices, rows and columns, such as 8,1.25,1.25")
+    return (numbers[0], numbers[1], numbers[2]) if text else None
+
+
+def _numbers(text: str) -> list[float]:
+    """The finite numbers between commas, if there is nothing else."""
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        return []
+    return numbers if all(map(math.isfinite, numbers)) else []
+
+
+def _prepare(
+    scans: list[Source],
+    store: Path,
+    plan: Plan,
+    as_json: bool,
+    said: Sequence[str] = (),
+    onto: Store | None = None,
+) -> None:
     from inbounds.progress import bar
     from inbounds.store.prepare import prepare as write
 
-    report = write(scans, store, plan, bar("preparing"))
+    report = write(scans, store, plan, bar("preparing"), onto=onto)
     say_notes(report.notes, " of this kind")
     if report.lost:
         typer.secho(
@@ -210,4 +312,4 @@ def _prepare(scans: list[Source], store: Path, plan: Plan, as_json: bool) -> Non
     parts = ", ".join(f"{count} {name}" for name, count in split.items())
     text = f"{store}: {len(made.records)} scans ({parts}), {made.slices} slices of {rows}x{columns}"
     facts = {"scans": len(made.records), "split": split, "slices": made.slices, "shape": plan.shape}
-    answer(as_json, text, store=store, **facts, truth_pixels_lost=report.lost, notes=report.notes)
+    answer(as_json, text, store=store, **facts, truth_pixels_lost=report.lost, notes=[*said, *report.notes])

@@ -23,7 +23,8 @@ from inbounds.scans.format import Spacing
 from inbounds.scans.pictures import PictureGeometry
 from inbounds.scans.scan import same_geometry
 from inbounds.sources.source import read_image
-from inbounds.store.prepare import FITS, on_grid, placed
+from inbounds.store.prepare import on_grid, placed, read_plan
+from inbounds.store.survey import LOST
 
 
 class Predictor:
@@ -56,17 +57,9 @@ class Predictor:
         self.model = model or self.run.default_model
         self.device = _device(device)
         self.largest = largest
-        preparation = self.run.about.get("preparation", {})
-        try:
-            self.shape = (int(preparation["shape"][0]), int(preparation["shape"][1]))
-            self.dtype = str(preparation["dtype"])
-            self.fit = FITS[preparation["fit"]]
-            self.pixel = float(preparation["pixel"]) if "pixel" in preparation else None
-        except (KeyError, TypeError, IndexError, ValueError):
-            raise BadInput(
-                f"{self.run.path / 'run.json'}: its preparation is {preparation!r}, and a new scan can be prepared as "
-                f"{', '.join(FITS)} only; prepare the store with `inbounds prepare` and train again"
-            ) from None
+        how = self.run.about.get("preparation", {})
+        where, remedy = self.run.path / "run.json", "prepare the store with `inbounds prepare` and train again"
+        self.plan = read_plan(how, str(where), remedy)
         self.network = load_network(self.run, self.model, self.device)
 
     @property
@@ -90,8 +83,14 @@ class Predictor:
         head = replace(scans[0], voxels=None)
         notes = [note for scan in scans for note in scan.notes]
         notes += [note for scan in scans[1:] for note in same_geometry(head, scan)]
-        if isinstance(head.geometry, PictureGeometry):
+        if self.plan.spacing:
+            if head.spacing not in (LOST, self.plan.spacing):
+                notes.append(f"{files[0]}: its spacing is taken as that of the training scans, {self.plan.spacing} mm")
+            head = replace(head, spacing=self.plan.spacing)
+        elif isinstance(head.geometry, PictureGeometry):
             notes.append(f"{files[0]}: pictures do not say how large a pixel is; taken as 1 mm, slices 1 mm apart")
+        elif head.spacing == LOST and self.plan.pixel not in (None, 1.0):
+            notes.append(f"{files[0]}: its spacing is exactly 1 mm, as if it was lost, and the scan is resampled by it")
         _, height, width = head.spacing
         if max(height, width) > 1.5 * min(height, width):  # hardly the pixels of a slice
             notes.append(
@@ -132,8 +131,9 @@ class Predictor:
         self, image: Shaped[np.ndarray, "channels slices rows columns"], spacing: Spacing, name: str, keep: bool
     ) -> Prediction:
         slices, rows, columns = image.shape[1:]
-        fit = placed((rows, columns), self.shape, spacing, self.fit, self.pixel)
-        stored, _ = on_grid(image, fit, self.dtype)
+        plan = self.plan
+        fit = placed((rows, columns), plan.shape, spacing, plan.fit, plan.pixel)
+        stored, _ = on_grid(image, fit, plan.dtype, plan.window)
         mask = np.zeros((slices, rows, columns), dtype=np.uint8)
         kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None
         for first in range(0, slices, CHUNK):  # what is in the scan's own size is never held for all classes at once

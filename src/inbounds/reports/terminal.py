@@ -20,6 +20,8 @@ def store_tables(content: dict[str, Any]) -> None:
     about.add_row("slices", f"{content['slices']} of {size}, {content['channels']} channel(s), {content['dtype']}")
     pixel = f", a pixel is {content['source']['pixel']:g} mm" if "pixel" in content["source"] else ""
     about.add_row("fit", f"{content['source'].get('fit')}{pixel}; {content['truth_pixels_lost']} truth pixels lost")
+    if "window" in content["source"]:
+        about.add_row("brightness", "{:g} to {:g}".format(*content["source"]["window"]))
     ends = zip(low, high, strict=True)
     spans = (f"{a:.3g}" if abs(b - a) < 1e-6 else f"{a:.3g} to {b:.3g}" for a, b in ends)
     about.add_row("spacing (mm)", " x ".join(spans) + " (slice, row, column)")

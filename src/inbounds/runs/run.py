@@ -137,12 +137,7 @@ class Run:
             "settings": settings.model_dump(),
             "store": str(store.path.resolve()),
             "data": {"name": store.name, "checksums": store.checksums, "source": store.source},
-            "preparation": {
-                "shape": list(store.shape),
-                "dtype": store.dtype.name,
-                "fit": store.source.get("fit"),
-                **({"pixel": store.source["pixel"]} if "pixel" in store.source else {}),
-            },
+            "preparation": store.preparation,
             "annotation": {"name": annotation, **labelled},
             "facts": facts,
             "known": describe(annotation, labelled, settings.hybrid, supervision, chosen),

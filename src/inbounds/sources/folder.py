@@ -105,7 +105,13 @@ def sources(
             labels = None  # weak labels are no truth
         scans.append(
             from_files(
-                files, labels, name=name, patient=_patient(name, patient), classes=len(names), values=values, weak=given
+                files,
+                labels,
+                name=name,
+                patient=patient_of(name, patient),
+                classes=len(names),
+                values=values,
+                weak=given,
             )
         )
     return scans, names
@@ -124,7 +130,31 @@ def channels(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
     return {name: tuple(files[k] for k in sorted(files)) for name, files in cases.items()}
 
 
-def _patient(name: str, pattern: str) -> str:
+def probable_patient(names: Sequence[str]) -> str:
+    """A regular expression that finds the patient, where names look as if patients had several scans; else nothing.
+
+    All names begin alike up to a number, the patient's, and some numbers come several times. There must be enough of
+    them not to be years or sites.
+
+    Example:
+        >>> probable_patient(["patient001_ED", "patient001_ES", "patient002_ED", "patient002_ES"])
+        '^(patient[0-9]+)'
+        >>> probable_patient(["patient001", "patient002"])
+        ''
+    """
+    pattern = ""
+    for text in re.findall(r"([^0-9]*)[0-9]+", names[0] if names else ""):
+        pattern += re.escape(text) + "[0-9]+"
+        matches = [re.match(rf"({pattern})(?![0-9A-Za-z])", name) for name in names]
+        patients = {match[1] for match in matches if match}
+        many = len(patients) >= 4 or 1 < len(patients) >= len(names) / 4
+        if all(matches) and len(patients) < len(names) and many:
+            return f"^({pattern})"
+    return ""
+
+
+def patient_of(name: str, pattern: str) -> str:
+    """The patient in a scan's name; the name itself if there is no pattern."""
     if not pattern:
         return name
     try:

@@ -103,9 +103,13 @@ class GridWindow:
     @property
     def crops(self) -> bool:
         """Whether the window leaves out any part of the slice."""
-        rows, columns = self.original
-        inside = self.top <= 0 and self.left <= 0
-        return not (inside and self.top + self.height >= rows and self.left + self.width >= columns)
+        return not self.covers(self.original)
+
+    def covers(self, middle: Shape) -> bool:
+        """Whether so many rows and columns about the middle of the slice lie in the window."""
+        rows, columns = ((have - want) // 2 for have, want in zip(self.original, middle, strict=True))
+        inside = self.top <= rows and self.left <= columns
+        return inside and self.top + self.height >= rows + middle[0] and self.left + self.width >= columns + middle[1]
 
     @property
     def area(self) -> float:

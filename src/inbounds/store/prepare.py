@@ -1,11 +1,13 @@
-"""From scans to a store: split by patient, normalise by volume, fit each slice to the grid, write once."""
+"""From scans to a store: normalise by volume, fit each slice to the grid, write once; or add to what is there."""
 
 from __future__ import annotations
 
+import math
+import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,16 +16,17 @@ from jaxtyping import Float, Shaped
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.errors import BadInput
+from inbounds.scans.format import Spacing
 from inbounds.sources.source import Loaded, Source
 from inbounds.store.grid import GridWindow, Shape
 from inbounds.store.record import Record
 from inbounds.store.rle import array_file, labels_file
-from inbounds.store.store import SCHEMA, Store, checksum
+from inbounds.store.split import both_sides, some
+from inbounds.store.store import FULL, SCHEMA, Store, checksum
+from inbounds.store.survey import LOST, UNLIKE, reach
 from inbounds.writing import aside, write_json
 
-UNLIKE = 1.5
-"""Scans whose pixels, or the longer sides of whose slices, differ by more than this factor are pointed out."""
-
+Window = tuple[float, float]
 Append = Callable[[np.ndarray], None]
 Fit = Callable[[Shape, Shape], GridWindow]
 Track = Callable[[Sequence[Source]], Iterable[Source]]
@@ -51,6 +54,9 @@ class Plan:
         dtype: `uint8` or `float16`.
         origin: Where the data came from, in words for the record.
         pixel: What a pixel of the grid measures in mm; if not given, `fit` decides.
+        window: The brightness that is black and that which is white; if not given, each scan's own.
+        spacing: What voxels measure in mm between slices, rows and columns, whatever the files say.
+        reading: How labels and patients were recognised, for scans that are added later.
     """
 
     name: str
@@ -61,6 +67,42 @@ class Plan:
     dtype: Literal["uint8", "float16"] = "uint8"
     origin: str = ""
     pixel: float | None = None
+    window: Window | None = None
+    spacing: Spacing | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What a store says of it."""
+        given = {"pixel": self.pixel, "window": self.window, "spacing": self.spacing, **self.reading}
+        return {"from": self.origin, "fit": self.fitting} | {name: v for name, v in given.items() if v is not None}
+
+
+def read_plan(about: Mapping[str, Any], where: str, remedy: str) -> Plan:
+    """How new scans are prepared as those of a run or a store were, by what it says of them."""
+    try:
+        shape, (pixel, window, spacing) = about["shape"], map(about.get, ("pixel", "window", "spacing"))
+        low, high = map(float, window or (0, 1))
+        between, row, column = map(float, spacing or (1, 1, 1))
+        plan = Plan(
+            "",
+            (),
+            (int(shape[0]), int(shape[1])),
+            FITS[about["fit"]],
+            about["fit"],
+            about["dtype"],
+            pixel=None if pixel is None else float(pixel),
+            window=(low, high) if window else None,
+            spacing=(between, row, column) if spacing else None,
+        )
+        lengths = (high - low, 1 if plan.pixel is None else plan.pixel, between, row, column)
+        if not all(0 < length < math.inf for length in lengths) or plan.dtype not in ("uint8", "float16"):
+            raise ValueError
+    except (KeyError, TypeError, IndexError, ValueError):
+        raise BadInput(
+            f"{where}: its preparation is {about!r}, and a new scan can be prepared as {', '.join(FITS)} only; {remedy}"
+        ) from None
+    return plan
 
 
 @dataclass(frozen=True)
@@ -79,45 +121,10 @@ def placed(
     return fit(original, shape) if pixel is None else GridWindow.metric(original, shape, spacing[1:], pixel)
 
 
-def split_by_patient(sources: Sequence[Source], *, validation: float, test: float = 0.0, seed: int = 0) -> list[Source]:
-    """Give every source a split, drawing patients by a seed. Sources that have one keep it.
-
-    Args:
-        sources: The scans.
-        validation: The share of patients to validate on.
-        test: The share to set aside for the last evaluation.
-        seed: Of the draw.
-    """
-    patients = sorted({source.patient for source in sources if not source.split})
-    order = np.random.default_rng(seed).permutation(len(patients))
-    # Whoever asks for a share of several patients gets at least one.
-    least = 1 if len(patients) > 1 else 0
-    counts = [max(least, round(share * len(patients))) if share else 0 for share in (validation, test)]
-    if sum(counts) >= len(patients) and patients:
-        raise BadInput(
-            f"{len(patients)} patients cannot be split into {counts[0]} and {counts[1]} with any left to train on"
-        )
-    names = ["validation"] * counts[0] + ["test"] * counts[1]
-    names += ["train"] * (len(patients) - len(names))
-    drawn = {patients[patient]: name for patient, name in zip(order, names, strict=True)}
-    return [source if source.split else replace(source, split=drawn[source.patient]) for source in sources]
-
-
-def hold_out(sources: Sequence[Source], test: float, seed: int = 0) -> list[Source]:
-    """Set a share of all patients aside for the last test, drawn from those that would train."""
-    patients = sorted({source.patient for source in sources})
-    training = sorted({source.patient for source in sources if source.split == "train"})
-    count = round(test * len(patients))
-    if count >= len(training) > 0:
-        raise BadInput(f"{count} patients to test on leave none of {len(training)} to train on")
-    chosen = set(np.random.default_rng(seed).permutation(training)[:count].tolist())
-    return [replace(source, split="test") if source.patient in chosen else source for source in sources]
-
-
 def normalise(
-    image: Shaped[np.ndarray, "channels slices rows columns"],
-) -> tuple[Float[np.ndarray, "channels slices rows columns"], tuple[float, float]]:
-    """Brightness to 0..1 over the volume: the 0.1 % darkest voxels are black, the 0.1 % brightest white.
+    image: Shaped[np.ndarray, "channels slices rows columns"], window: Window | None = None
+) -> tuple[Float[np.ndarray, "channels slices rows columns"], Window]:
+    """Brightness to 0..1: by a window, or with the 0.1 % darkest voxels black and the 0.1 % brightest white.
 
     Returns the image and the original values of black and white (of the first channel).
     """
@@ -125,7 +132,7 @@ def normalise(
     scaled = np.empty(image.shape, dtype=np.float32)
     for channel, measured in enumerate(image):
         voxels = measured.astype(np.float64)  # in float32, a small range far from zero would be lost
-        low, high = np.percentile(voxels, (0.1, 99.9))
+        low, high = window or np.percentile(voxels, (0.1, 99.9))
         if high <= low:
             low, high = float(voxels.min()), float(voxels.max())
         ends.append((float(low), float(high)))
@@ -134,64 +141,95 @@ def normalise(
 
 
 def on_grid(
-    image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow, dtype: str
-) -> tuple[Shaped[np.ndarray, "slices channels H W"], tuple[float, float]]:
-    """A scan as a store keeps it: normalised over the volume, fitted to the grid, as 8-bit (0..255) or float16 (0..1).
+    image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow, dtype: str, window: Window | None = None
+) -> tuple[Shaped[np.ndarray, "slices channels H W"], Window]:
+    """A scan as a store keeps it: normalised, fitted to the grid, as 8-bit (0..255) or float16 (0..1).
 
     Returns the slices and the original values of black and white (of the first channel).
     """
-    scaled, ends = normalise(image)
+    scaled, ends = normalise(image, window)
     fitted = np.stack([fit.image(channel) for channel in scaled], axis=1)
     stored = np.rint(fitted * 255).clip(0, 255) if dtype == "uint8" else fitted
     return stored.astype(dtype), ends
 
 
-def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = iter) -> Report:
+def prepare(
+    sources: Sequence[Source], path: Path, plan: Plan, track: Track = iter, *, onto: Store | None = None
+) -> Report:
     """Write a store. Scans are read one at a time: more of them take more time, not more memory.
 
+    Args:
+        sources: The scans.
+        path: Where the store goes.
+        plan: How they are prepared.
+        track: Wraps the scans, for a progress bar.
+        onto: The store that is there, if the scans are added to it: its annotations label nothing of them.
+
     Raises:
-        BadInput: Naming the file and the remedy; nothing is left behind.
+        BadInput: Naming the file and the remedy; nothing is left behind, and a store that was there is as it was.
     """
     if not sources:
         raise BadInput("no scans were found; check the folder")
+    records: list[Record] = list(onto.records) if onto else []
+    there = {record.name for record in records}
     if twice := [name for name, count in Counter(source.name for source in sources).items() if count > 1]:
         raise BadInput(f"two scans are called {twice[0]!r}; names must differ: is a patient there twice?")
-    channels = 0
+    if again := [source.name for source in sources if source.name in there]:
+        raise BadInput(f"{path}: it has {some(again)} already; names must differ: leave out or rename what is new")
+    channels = onto.channels if onto else 0
     notes: list[str] = []
-    records: list[Record] = []
-    weak = sorted({name for source in sources for name in source.weak})
-    with aside(path) as folder:
+    cut: list[str] = []
+    given = [name for name in onto.annotations if name != FULL] if onto else []
+    weak = sorted({*given, *(name for source in sources for name in source.weak)})
+    with aside(path, replace=onto is not None) as folder:
+        if onto:
+            ignored = shutil.ignore_patterns("images.npy", "truth.npy", "labels.npy", ".*")
+            shutil.copytree(path, folder, ignore=ignored, dirs_exist_ok=True)
         with ExitStack() as open_files:
 
             def labels(name: str) -> Append:
                 return open_files.enter_context(labels_file(folder / name))
 
-            append_truth = labels("truth.npy") if any(source.truth for source in sources) else None
+            def images() -> Append:
+                file = array_file(folder / "images.npy", np.dtype(plan.dtype), (channels, *plan.shape))
+                return open_files.enter_context(file)
+
+            known = any(source.truth for source in sources) or bool(onto and onto.has_truth)
+            append_truth = labels("truth.npy") if known else None
             append_weak = {name: labels(f"annotations/{name}/labels.npy") for name in weak}
             append_image: Append | None = None
+            if onto:
+                append_image = images()
+                _carry_over(onto, append_image, append_weak | ({FULL: append_truth} if append_truth else {}))
             for source in track(sources):
                 loaded = source.load()
+                if plan.spacing:
+                    loaded = replace(loaded, spacing=plan.spacing)
                 slices, rows, columns = loaded.image.shape[1:]
                 fit = placed((rows, columns), plan.shape, loaded.spacing, plan.fit, plan.pixel)
                 if append_image is None:
                     channels = len(loaded.image)
-                    images = array_file(folder / "images.npy", np.dtype(plan.dtype), (channels, *plan.shape))
-                    append_image = open_files.enter_context(images)
+                    append_image = images()
                 if len(loaded.image) != channels:
                     raise BadInput(
                         f"{source.name}: {len(loaded.image)} channels, but the scans before it have {channels}"
                     )
-                image, ends = on_grid(loaded.image, fit, plan.dtype)
+                if plan.window and channels > 1:
+                    raise BadInput(f"{source.name}: {channels} channels, and a window goes with one: leave it out")
+                image, ends = on_grid(loaded.image, fit, plan.dtype, plan.window)
                 append_image(image)
                 if append_truth:
                     append_truth(_label(fit, loaded.truth, slices, outside=0))
                 for name, append in append_weak.items():
                     append(_label(fit, loaded.weak.get(name), slices, outside=UNLABELLED))
                 notes += [f"{source.name}: {note}" for note in loaded.notes]
+                if loaded.truth is None and fit.crops and not fit.covers(reach(loaded.image)):
+                    cut.append(source.name)
                 records.append(_record(source, loaded, records, fit, ends))
         for name in weak:
             file = folder / "annotations" / name / "labels.npy"
             about: dict[str, Any] = {"strategy": "given", "classes": list(plan.classes), "simulated": False}
+            about = onto.about(name) if onto and name in given else about
             write_json(file.with_name("annotation.json"), {**about, "checksums": {"labels.npy": checksum(file)}})
         content = {
             "schema": SCHEMA,
@@ -200,13 +238,45 @@ def prepare(sources: Sequence[Source], path: Path, plan: Plan, track: Track = it
             "channels": channels,
             "shape": list(plan.shape),
             "dtype": plan.dtype,
-            "source": {"from": plan.origin, "fit": plan.fitting} | ({"pixel": plan.pixel} if plan.pixel else {}),
+            "source": onto.source if onto else plan.source,
             "checksums": {file.name: checksum(file) for file in sorted(folder.glob("*.npy"))},
             "scans": [asdict(record) for record in records],
         }
         write_json(folder / "dataset.json", content)
-    notes[:0] = _unlike(records) if plan.fitting == "pad" and plan.pixel is None else []
-    return Report(Store(path), tuple(notes), sum(record.lost for record in records))
+    bare = [source.name for source in sources if not (source.truth or source.weak)] if known or weak else []
+    doubts = [*_doubts(records, plan, cut), *([f"{_count(bare)} no mask, where others have one"] if bare else [])]
+    return Report(Store(path), (*doubts, *notes), sum(record.lost for record in records))
+
+
+def _carry_over(store: Store, append_image: Append, append_labels: Mapping[str, Append]) -> None:
+    """What is in a store, a scan at a time as it was written; unlabelled by annotations that it does not have."""
+    labels = {name: store.label(name) for name in append_labels if name in store.annotations}
+    for record in store.records:
+        here = slice(record.first, record.range.stop)
+        append_image(store.images[here])
+        for name, append in append_labels.items():
+            append(labels[name][here] if name in labels else _unlabelled(record.slices, store.shape))
+
+
+def _doubts(records: Sequence[Record], plan: Plan, cut: Sequence[str]) -> list[str]:
+    """What is probably wrong with a store."""
+    doubts = _unlike(records) if plan.fitting == "pad" and plan.pixel is None else []
+    lost = [record.name for record in records if record.spacing == LOST and plan.spacing is None]
+    if lost:
+        doubts.append(
+            f"{_count(lost)} a spacing of exactly 1 mm, as if it was lost: sizes in mm and ml are then wrong; "
+            "`prepare folder --spacing Z,Y,X` says what it is"
+        )
+    if cut:
+        doubts.append(
+            f"{_count(cut)} no full mask and more than the grid holds: a region may be lost there; a larger --side, or "
+            "--pixel, covers all"
+        )
+    return doubts + both_sides(records)
+
+
+def _count(names: Sequence[str]) -> str:
+    return f"{len(names)} scan{'s' * (len(names) > 1)} ({some(names)}) ha{'ve' if len(names) > 1 else 's'}"
 
 
 def _unlike(records: Sequence[Record]) -> list[str]:
@@ -248,6 +318,8 @@ def _record(
 
 
 def _label(fit: GridWindow, label: np.ndarray | None, slices: int, outside: int) -> np.ndarray:
-    if label is None:
-        return np.full((slices, *fit.shape), UNLABELLED, dtype=np.uint8)
-    return fit.label(label, outside)
+    return _unlabelled(slices, fit.shape) if label is None else fit.label(label, outside)
+
+
+def _unlabelled(slices: int, shape: Shape) -> np.ndarray:
+    return np.full((slices, *shape), UNLABELLED, dtype=np.uint8)

@@ -27,7 +27,7 @@ from inbounds.errors import BadInput, nearest
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.record import Record, read_record
 from inbounds.store.rle import Labels, labels_file, open_array
-from inbounds.writing import aside, write_json
+from inbounds.writing import aside, recover, write_json
 
 SCHEMA = 1
 SPLITS = ("train", "validation", "test")
@@ -48,6 +48,7 @@ class Store:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        recover(self.path)
         described = self.path / "dataset.json"
         if not described.is_file():
             raise BadInput(
@@ -84,6 +85,12 @@ class Store:
         )
         made.__dict__.pop("cases", None)
         return made
+
+    @property
+    def preparation(self) -> dict[str, Any]:
+        """How a new scan is prepared as these were."""
+        how = {name: value for name, value in self.source.items() if name in ("fit", "pixel", "window", "spacing")}
+        return {"shape": list(self.shape), "dtype": self.dtype.name, "fit": None} | how
 
     @property
     def slices(self) -> int:
