@@ -16,6 +16,7 @@ import inbounds
 from cases import one_hot
 from inbounds import Annotation, Constraint, Individual, Scans, Tags
 from inbounds.batches.fact_tensors import to_tensors
+from inbounds.errors import BadInput
 from inbounds.store.annotate import simulate
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.grid import GridWindow
@@ -229,13 +230,17 @@ def test_noisy_facts_can_be_read(tmp_path, noise) -> None:
     assert bool((told["size"][there] > 0).all())
 
 
-def test_noise_has_the_spread_it_was_given() -> None:
+def test_sizes_are_off_by_what_was_given_at_most_and_by_anything_up_to_that() -> None:
     rng = np.random.default_rng(0)
-    factors = [Noise(size=0.1).factor(rng) for _ in range(2000)]
-    assert np.mean(factors) == pytest.approx(1, abs=0.01)
-    assert np.std(factors) == pytest.approx(0.1, abs=0.01)
+    factors = [Noise(size=0.2).factor(rng) for _ in range(2000)]
+    assert (min(factors), max(factors)) == pytest.approx((0.8, 1.2), abs=0.005)
+    assert 0.8 <= min(factors) <= max(factors) <= 1.2
+    assert np.histogram(factors, bins=4, range=(0.8, 1.2))[0] == pytest.approx(500, abs=80)  # four standard deviations
     assert min(Noise(size=5.0).factor(rng) for _ in range(200)) == 0.1
     assert Noise(position=9.0).factor(rng) == 1
+    for wrong in ({"size": float("nan")}, {"size": -0.1}, {"position": float("inf")}):
+        with pytest.raises(BadInput, match="sizes and centres are off by 0 or more"):
+            Noise(**wrong)
 
 
 def test_a_row_finds_its_slice_in_the_store(tmp_path) -> None:

@@ -28,7 +28,9 @@ def annotate(
     box_share: Annotated[
         tuple[float, float], typer.Option(help="For boxes: the size of a region as a share of its box, from and to.")
     ] = (0.5, 0.9),
-    noise: Annotated[float, typer.Option(min=0, help="Error of sizes in the facts, as a share (0.1 is 10 %).")] = 0.0,
+    noise: Annotated[
+        float, typer.Option(min=0, help="How far off sizes in the facts are, at most, as a share (0.1 is 10 %).")
+    ] = 0.0,
     jitter: Annotated[float, typer.Option(min=0, help="Error of centroids in the facts, in pixels.")] = 0.0,
     absent_elsewhere: Annotated[
         bool, typer.Option("--absent-elsewhere", help="A class clicked in a scan is absent from its other slices.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from inbounds.errors import BadInput
 from inbounds.store.facts import Fact
 from inbounds.store.record import Record
 from inbounds.store.store import Store
@@ -17,16 +19,20 @@ class Noise:
     """How far off a person is.
 
     Attributes:
-        size: Standard deviation of sizes, as a share of the size.
+        size: How far off sizes are at most, as a share of the true one; every error up to that is as likely.
         position: Standard deviation of centroids along each axis, in pixels of the store's grid.
     """
 
     size: float = 0.0
     position: float = 0.0
 
+    def __post_init__(self) -> None:
+        if not (0 <= self.size < math.inf and 0 <= self.position < math.inf):
+            raise BadInput(f"sizes and centres are off by 0 or more, not by {self.size:g} and {self.position:g}")
+
     def factor(self, rng: np.random.Generator) -> float:
         """What a size is multiplied by: never less than a tenth."""
-        return max(0.1, 1 + float(rng.normal(0, self.size))) if self.size else 1.0
+        return max(0.1, 1 + float(rng.uniform(-self.size, self.size))) if self.size else 1.0
 
 
 def measure(
