@@ -53,7 +53,10 @@ def annotate(
             raise BadInput(f"{unused[0]} goes with --strategy, not with --points; leave it out")
         clicks, ignored = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
         text = f"{store}: {clicks} clicks as annotation {name!r}" + _aside(ignored)
-        answer(as_json, text, store=store, annotation=name, clicks=clicks, ignored=ignored)
+        notes = opened.about(name).get("notes", [])
+        for note in notes:
+            typer.echo(f"Warning: {note}", err=True)
+        answer(as_json, text, store=store, annotation=name, clicks=clicks, ignored=ignored, notes=notes)
         return
     assert strategy is not None
     settings: dict[str, Any] = {}

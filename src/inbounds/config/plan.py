@@ -25,6 +25,9 @@ LISTEN = (0.1, 0.4)
 SLICES = 4000
 """Slices in an epoch on a CPU, at most: a few minutes."""
 
+DERIVED = ("cut", "added_up")
+"""What stands beside facts without being any."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -50,6 +53,7 @@ class Known:
         tags: Slices of which it is known whether a class is there.
         volumes: Scans whose own volume, or range, was given.
         words: All of it in words.
+        unknown: The classes that no label shows, and that no fact says are there.
     """
 
     slices: int
@@ -58,6 +62,7 @@ class Known:
     tags: int
     volumes: int
     words: str
+    unknown: tuple[str, ...] = ()
 
     @property
     def everything(self) -> bool:
@@ -99,7 +104,12 @@ def plan(
         },
         "augment": {"rotate": 15, "zoom": 1.1},
     }
-    words = [known.words]
+    words = [known.words, *(f"Warning: {note}" for note in store.about(annotation).get("notes", ()))]
+    if known.unknown and not settings.hybrid.full_scans:
+        words.append(
+            f"Warning: nothing in the training scans shows {', '.join(known.unknown)}: no pixel is labelled, and no "
+            "fact says that it is there. Label some, bring facts with `inbounds facts`, or choose others with --classes"
+        )
     if "name" not in settings.network.model_fields_set:
         layer["network"] = _network(store, gpu)
         shape = layer["network"]["settings"]
@@ -152,7 +162,13 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
             f"{seen} {what} in {foreground} class{'es' * (foreground != 1)}"
             + (" and background" if 0 in labelled else "")
         )
-    return Known(total, labelled, sizes, tags, volumes, "known: " + ", ".join(parts))
+    said = [values.nan_to_num() for table in (slices, scans) for name, values in table.items() if name not in DERIVED]
+    unknown = tuple(
+        store.classes[value]
+        for column, value in enumerate(chosen, start=1)
+        if value not in labelled and not any(bool(values[:, column].any()) for values in said)
+    )
+    return Known(total, labelled, sizes, tags, volumes, "known: " + ", ".join(parts), unknown)
 
 
 def _network(store: Store, gpu: bool) -> dict[str, Any]:
