@@ -86,7 +86,7 @@ def test_annotate_and_facts(tmp_path: Path, store: Path) -> None:
     case = Store(store).records[0].name
     (tmp_path / "clicks.csv").write_text(f"case,slice,row,column,class\n{case},2,20,20,LV\n")
     content = asked("annotate", store, "--points", tmp_path / "clicks.csv", "--name", "clicks")
-    assert content == {"store": str(store), "annotation": "clicks", "clicks": 1, "ignored": []}
+    assert content == {"store": str(store), "annotation": "clicks", "clicks": 1, "ignored": [], "notes": []}
     form = tmp_path / "form.csv"
     content = asked("facts", store, "--template", form)
     assert content == {"store": str(store), "written": str(form), "rows": len(Store(store).empty_facts().rows)}

@@ -57,7 +57,6 @@ WITHOUT_TWIN = {
     "runs/model.py": "tests/training/test_loop.py and tests/inference/test_predictor.py",
     "inference/prediction.py": "tests/inference/test_predictor.py",
     "evaluation/evaluate.py": "tests/training/test_loop.py compares it with what the run measured",
-    "evaluation/validate.py": "tests/training/test_loop.py and test_stream.py",
     "config/read.py": "tests/config/test_settings.py and tests/config/test_build.py",
     "networks/heads.py": "tests/networks/test_build.py",
     "training/selection.py": "tests/training/test_promises.py",

@@ -16,6 +16,8 @@ import inbounds
 from cases import one_hot
 from inbounds import Annotation, Constraint, Individual, Scans, Tags
 from inbounds.batches.fact_tensors import to_tensors
+from inbounds.errors import BadInput
+from inbounds.regions import FactColumns, statistics
 from inbounds.store.annotate import simulate
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.grid import GridWindow
@@ -93,6 +95,58 @@ def test_regions_anywhere_keep_their_facts(tmp_path_factory, data) -> None:
     slices, _ = to_tensors(store, store.facts("weak"), [1, 2])
     for fact, wanted in measured(store)[0].items():
         torch.testing.assert_close(slices[fact], wanted.float(), rtol=1e-3, atol=1e-3, equal_nan=True, msg=fact)
+
+
+@pytest.mark.parametrize(("shape", "known"), [((30, 26), True), ((60, 52), True), ((60, 13), False)])
+def test_compactness_is_measured_where_the_grid_keeps_shapes(tmp_path, shape, known) -> None:
+    """A square of 10x10 has (4 * 9 + 4 * 0.707)^2 / 100 = 15.1, two slices of it twice that; one of 20x20 has 15.5."""
+    truth = np.zeros((3, 30, 26), np.uint8)
+    truth[:2, 5:15, 5:15] = 1
+    store = make_store(tmp_path / "store", [source("a", truth)], fit=GridWindow.resize, shape=shape)
+    simulate(store, "weak", "erosion", [1])
+    rows = store.facts("weak").rows
+    square = (4 * (9 if shape == (30, 26) else 19) + 4 * 0.5**0.5) ** 2 / (100 if shape == (30, 26) else 400)
+    nan = torch.nan
+    wanted = [square, square, nan, 2 * square] if known else [nan] * 4
+    assert [fact.known.get("compactness", nan) for fact in rows] == pytest.approx(
+        wanted, rel=5e-3, nan_ok=True
+    )  # the border is smoothed
+    slices, scans = to_tensors(store, store.facts("weak"), [1])
+    expected = torch.tensor([square, square, nan] if known else [nan] * 3).float()
+    torch.testing.assert_close(slices["compactness"][:, 1, 0], expected, equal_nan=True, rtol=5e-3, atol=0)
+    assert scans["compactness"][0, 1].isnan() != known
+
+
+def test_a_new_statistic_is_measured_with_nothing_else_to_do(tmp_path, monkeypatch) -> None:
+    """The brightest pixel of a region, which people give in the brightness of the file; and one that has no value."""
+
+    @inbounds.statistic(
+        columns=FactColumns(
+            ("brightest",),
+            to_grid=lambda values, at: [(v - at.intensity[0]) / (at.intensity[1] - at.intensity[0]) for v in values],
+            from_grid=lambda values, at: [at.intensity[0] + v * (at.intensity[1] - at.intensity[0]) for v in values],
+        )
+    )
+    def brightest(probs, image, *, scans=None):
+        return scans.total((probs * image[:, :1]).flatten(2).amax(dim=2, keepdim=True))
+
+    @inbounds.statistic(columns=FactColumns(("nothing",), refused=lambda *_: "never"))
+    def nothing(probs, *, scans=None):
+        return inbounds.size(probs, scans=scans)
+
+    for one in (brightest, nothing):
+        monkeypatch.setitem(statistics, one.fact, one)
+    store = one_scan(tmp_path / "store", fit=GridWindow.pad, shape=(30, 26), image=image_of(truth_like(0)))
+    simulate(store, "weak", "erosion", [2])
+    black, white = store.records[0].intensity
+    peaks = [image[truth == 2].max() / 255 for image, truth in zip(store.images[:2, 0], store.truth[:2], strict=True)]
+    facts = store.facts("weak").rows
+    assert [fact.known.get("nothing") for fact in facts] == [None] * 4
+    assert facts[2].known.keys() == {"size_px", "size_mm2"}
+    for fact, peak in ((facts[0], peaks[0]), (facts[1], peaks[1]), (facts[3], sum(peaks))):
+        assert fact.known["brightest"] == pytest.approx(black + peak * (white - black), rel=1e-5)
+    slices, _ = to_tensors(store, store.facts("weak"), [2])
+    assert slices["brightest"][:2, 1, 0].tolist() == pytest.approx(peaks, rel=1e-4)
 
 
 def test_chosen_classes_become_columns_in_their_order(tmp_path) -> None:
@@ -229,13 +283,17 @@ def test_noisy_facts_can_be_read(tmp_path, noise) -> None:
     assert bool((told["size"][there] > 0).all())
 
 
-def test_noise_has_the_spread_it_was_given() -> None:
+def test_sizes_are_off_by_what_was_given_at_most_and_by_anything_up_to_that() -> None:
     rng = np.random.default_rng(0)
-    factors = [Noise(size=0.1).factor(rng) for _ in range(2000)]
-    assert np.mean(factors) == pytest.approx(1, abs=0.01)
-    assert np.std(factors) == pytest.approx(0.1, abs=0.01)
+    factors = [Noise(size=0.2).factor(rng) for _ in range(2000)]
+    assert (min(factors), max(factors)) == pytest.approx((0.8, 1.2), abs=0.005)
+    assert 0.8 <= min(factors) <= max(factors) <= 1.2
+    assert np.histogram(factors, bins=4, range=(0.8, 1.2))[0] == pytest.approx(500, abs=80)  # four standard deviations
     assert min(Noise(size=5.0).factor(rng) for _ in range(200)) == 0.1
     assert Noise(position=9.0).factor(rng) == 1
+    for wrong in ({"size": float("nan")}, {"size": -0.1}, {"position": float("inf")}):
+        with pytest.raises(BadInput, match="sizes and centres are off by 0 or more"):
+            Noise(**wrong)
 
 
 def test_a_row_finds_its_slice_in_the_store(tmp_path) -> None:

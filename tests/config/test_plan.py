@@ -59,3 +59,27 @@ def test_a_network_that_a_person_names_is_left_alone(store: Store) -> None:
 
 def test_a_small_image_has_few_levels(store: Store) -> None:
     assert planned(store).settings["network"]["settings"]["levels"] == 3  # 48, 24, 12 pixels
+
+
+def test_a_class_that_nothing_shows_is_said(store: Store) -> None:
+    """Discs of LV and MYO alone: of RV there is neither a label nor a fact, until somebody gives a volume of it."""
+    simulate(store, "two", "disc", [2, 3])
+
+    def said(facts: str, *changes: str) -> list[str]:
+        chosen = plan(read_settings("known", None, changes), store, "two", facts, ["LV", "RV"], gpu=False)
+        return [line for line in chosen.words if "nothing in the training scans shows" in line]
+
+    (line,) = said("two")
+    assert line.startswith("Warning: nothing in the training scans shows RV: no pixel is labelled")
+    assert said("two", "hybrid.full_scans=1") == []
+    training = [record.name for record in store.records if record.split == "train"]
+    for name, rows, told in (
+        ("absent", [f"{training[0]},0,RV,0,"], True),
+        ("elsewhere", [f"{store.records[-1].name},,RV,,900"], True),
+        ("range", [f"{training[0]},0,RV,,0-900"], False),
+        ("volume", [f"{training[0]},,RV,,900"], False),
+    ):
+        table = store.path.parent / f"{name}.csv"
+        table.write_text("\n".join(["case,slice,class,present,size_px", *rows]) + "\n")
+        store.import_facts(table, name)
+        assert bool(said(f"two+{name}")) == told, name

@@ -234,6 +234,23 @@ def test_common_fit_of_a_centroid_counts_slices_where_it_is_present() -> None:
     assert fitted.upper[0] == pytest.approx([33, 44])
 
 
+def test_common_fit_on_ranges_takes_the_lowest_and_the_highest_end() -> None:
+    """Class 1: 100, 80 to 90, 50 to an unknown end, none. Class 2: ranges alone, 0 to 30 and 20 to 40."""
+    facts = {
+        "size": torch.tensor([[[NAN], [100.0], [NAN]], [[NAN]] * 3, [[NAN]] * 3, [[NAN], [0.0], [0.0]]]),
+        "size_min": torch.tensor([[[NAN], [NAN], [0.0]], [[NAN], [80.0], [20.0]], [[NAN], [50.0], [NAN]], [[NAN]] * 3]),
+        "size_max": torch.tensor([[[NAN], [NAN], [30.0]], [[NAN], [90.0], [40.0]], [[NAN]] * 3, [[NAN]] * 3]),
+    }
+    fitted = Common.fit(facts)
+    assert torch.tensor(fitted.lower).flatten().tolist() == pytest.approx([72, 0])
+    assert torch.tensor(fitted.upper).flatten().tolist() == pytest.approx([110, 44])
+    only = {name: fact for name, fact in facts.items() if name != "size"}
+    assert Common.fit(only, relative=0) == Common([80, 0], [90, 40])
+    present = torch.ones(4, 3, 1)
+    present[0, 2] = NAN  # up to 30: it may be absent
+    assert Common.fit({**only, "present": present}, relative=0) == Common([80, 20], [90, 40])
+
+
 def test_common_fit_needs_the_class_and_the_fact() -> None:
     facts = {"size": torch.tensor([[[9.0], [0.0]], [[9.0], [NAN]]])}
     with pytest.raises(ValueError, match="class 1 appears in none of the 2 slices"):

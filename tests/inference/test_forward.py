@@ -15,3 +15,8 @@ def test_probabilities_do_not_depend_on_chunks() -> None:
     assert not probs.requires_grad
     torch.testing.assert_close(probs.sum(dim=1), torch.ones(CHUNK + 5, 6, 7))
     torch.testing.assert_close(probs, torch.cat([network(one[None]).softmax(dim=1) for one in image]))
+
+
+def test_probabilities_of_patches() -> None:
+    network, image = nn.Conv3d(1, 2, 1), torch.rand(CHUNK + 1, 1, 2, 3, 4)
+    torch.testing.assert_close(probabilities(network, image), network(image).softmax(dim=1).detach())

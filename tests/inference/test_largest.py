@@ -18,6 +18,10 @@ def test_each_class_keeps_one_piece_across_slices() -> None:
     np.testing.assert_array_equal(keep_largest(wanted), wanted)
 
 
+def test_an_image_without_slices() -> None:
+    assert keep_largest(np.array([[1, 1, 0, 1], [0, 0, 2, 0]], np.uint8)).tolist() == [[1, 1, 0, 0], [0, 0, 2, 0]]
+
+
 def test_corners_do_not_connect_and_an_empty_mask_stays_empty() -> None:
     mask = np.zeros((1, 4, 4), np.uint8)
     mask[0, 0, :2] = mask[0, 1, 2] = 1

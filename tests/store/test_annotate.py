@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from archives import done
 from inbounds.annotations import UNLABELLED
+from inbounds.config import read_settings
+from inbounds.config.plan import plan
 from inbounds.errors import BadInput
 from inbounds.store.annotate import import_points, simulate
 from inbounds.store.grid import GridWindow
@@ -16,6 +19,7 @@ from inbounds.store.measure import Noise
 from inbounds.store.seeds import strategies
 from inbounds.store.store import Store
 from making import image_of, make_store, source, truth_like
+from training_runs import hearts_store
 
 
 @pytest.fixture
@@ -278,3 +282,48 @@ def test_of_every_second_slice_alone(store) -> None:
     np.testing.assert_array_equal(some[1], whole[1])
     np.testing.assert_array_equal(np.stack([some[0], some[2]]), UNLABELLED)
     assert [fact for fact in store.facts("all") if fact.slice in (1, None)] == list(store.facts("some"))
+
+
+@pytest.fixture(scope="module")
+def phantoms(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return hearts_store(tmp_path_factory.mktemp("hearts") / "store")
+
+
+def drawn_clicks(store: Store, file: Path, number: int, *, exchanged: bool) -> Path:
+    """Clicks on pixels of the truth, two of every class in every slice that shows it, and background as well."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for record in store.records:
+        for index, mask in enumerate(store.truth[record.first : record.range.stop]):
+            for klass in np.unique(mask):
+                for at in rng.permutation(np.argwhere(mask == klass))[:2]:
+                    row, column = record.fit.point_back(*at.tolist())
+                    place = f"{column},{row}" if exchanged else f"{row},{column}"
+                    lines.append(f"{record.name},{index},{place},{klass}")
+    return clicks(
+        file, *[line for line in lines if line[-1] != "0"][:number], *[line for line in lines if line[-1] == "0"]
+    )
+
+
+@pytest.mark.parametrize(("number", "exchanged", "said"), [(60, True, True), (60, False, False), (19, True, False)])
+def test_clicks_with_rows_and_columns_exchanged_are_noted(tmp_path, phantoms, number, exchanged, said) -> None:
+    file = drawn_clicks(phantoms, tmp_path / "clicks.csv", number, exchanged=exchanged)
+    name = f"clicks-{number}-{exchanged}"
+    told = done("annotate", phantoms.path, "--points", file, "--name", name).err
+    assert ("Warning: rows and columns of the clicks in clicks.csv seem to be exchanged" in told) == said
+    notes = phantoms.about(name).get("notes", [])
+    assert len(notes) == said
+    words = plan(read_settings("known", None, []), phantoms, name, name, ["LV"], gpu=False).words
+    assert [line for line in words if "seem to be exchanged" in line] == [f"Warning: {note}" for note in notes]
+
+
+def test_brightness_that_varies_half_as_much_is_the_limit(tmp_path) -> None:
+    """Twenty clicks on 0 and 100 by turns, whose exchanged places hold 0 and `bright`: a variance of (bright / 2)^2."""
+    for bright, said in ((70, True), (72, False)):  # 35^2 = 1225 and 36^2 = 1296 beside 50^2 / 2 = 1250
+        image = np.zeros((1, 1, 32, 32), np.float32)
+        image[0, 0, 1, 2:22:2], image[0, 0, 2:22:2, 1] = 100, bright
+        image[0, 0, 31, 31] = 100
+        store = make_store(tmp_path / str(bright), [source("u", None, image=image, split="train")])
+        lines = [f"u,0,1,{column},LV" for column in range(2, 22)]
+        import_points(store, clicks(tmp_path / "clicks.csv", *lines), "mine")
+        assert bool(store.about("mine").get("notes")) == said

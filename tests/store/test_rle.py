@@ -19,8 +19,8 @@ values = st.sampled_from(np.array([0, 1, 3, 255], np.uint8))
 
 @st.composite
 def pieces(draw) -> list[np.ndarray]:
-    """Scans of one to four slices each, on one grid; mostly one value, as label maps are."""
-    grid = draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
+    """Scans of one to four slices each, or of so many patches, on one grid; mostly one value, as label maps are."""
+    grid = draw(st.lists(st.integers(1, 5), min_size=2, max_size=3))
     counts = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     return [draw(hnp.arrays(np.uint8, (n, *grid), elements=values, fill=values)) for n in counts]
 

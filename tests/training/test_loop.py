@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from safetensors.torch import load_file
 
 from archives import full_disk
 from inbounds.config import read_settings
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate, predict_slices
+from inbounds.reports.progress_table import Screen
 from inbounds.runs.begin import Wanted, begin
 from inbounds.runs.run import Run
-from inbounds.runs.table import read_rows
+from inbounds.runs.table import Row, read_rows
 from inbounds.store.annotate import import_points
 from inbounds.store.store import Store
 from inbounds.supervision import recipes
@@ -452,3 +457,45 @@ def test_an_epoch_without_any_label_is_said(tmp_path: Path, store: Store) -> Non
     run = start(tmp_path / "run", Store(empty), "tags", "training.epochs=1", annotation="one", facts="disc")
     Trainer(run, heard.append).fit()
     assert any("saw no labelled pixel" in note for progress in heard for note in progress.notes)
+
+
+def test_a_class_that_stays_empty_is_said_once_and_again_at_the_end(
+    tmp_path: Path, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The network begins with little foreground, and only background is labelled: nothing teaches it any."""
+    bare = tmp_path / "store"
+    shutil.copytree(store.path, bare)
+    lines = [f"{record.name},0,{n},{n},0" for record in store.records for n in range(0, 40, 4)]
+    (bare / "points.csv").write_text("\n".join(["case,slice,row,column,class", *lines]) + "\n")
+    import_points(Store(bare), bare / "points.csv", "dark")
+    run = start(
+        tmp_path / "run",
+        Store(bare),
+        "partial",
+        "training.epochs=7",
+        "network.initial_share=0.001",
+        annotation="dark",
+        classes=["RV", "LV"],
+    )
+    with Screen(Console(stderr=True, width=200)) as screen:
+        Trainer(run, partial(screen.show, run.path)).fit()
+    told = [line for line in capsys.readouterr().err.splitlines() if "Warning: " in line]
+    assert len(told) == 4
+    for klass in ("RV", "LV"):
+        (first,) = [
+            line for line in told if line.endswith(f"{klass} is empty on all held-out scans after epoch 3 of 7")
+        ]
+        (last,) = [line for line in told if f"{klass} is empty on all held-out scans, also after the last of 7" in line]
+        assert told.index(first) < told.index(last)
+
+
+def test_a_class_that_the_held_out_truth_has_not_may_be_empty(tmp_path: Path, store: Store) -> None:
+    trainer = Trainer(start(tmp_path / "run", store, "tags", "training.epochs=2"))
+    trainer.state.epoch = 1
+    sizes = Row(epoch=1, split="validation", klass="LV", metric="hard_size", value=0.0)
+    recall = replace(sizes, metric="recall", value=math.nan)
+    trainer._warn_of_empty([sizes, recall])
+    trainer._warn_of_empty([replace(sizes, value=0.1)])
+    assert trainer.notes == ()
+    trainer._warn_of_empty([sizes, replace(recall, value=0.0)])
+    assert trainer.notes == ("Warning: the mask of LV is empty on all held-out scans after epoch 1 of 2",)

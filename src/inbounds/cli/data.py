@@ -28,7 +28,9 @@ def annotate(
     box_share: Annotated[
         tuple[float, float], typer.Option(help="For boxes: the size of a region as a share of its box, from and to.")
     ] = (0.5, 0.9),
-    noise: Annotated[float, typer.Option(min=0, help="Error of sizes in the facts, as a share (0.1 is 10 %).")] = 0.0,
+    noise: Annotated[
+        float, typer.Option(min=0, help="How far off sizes in the facts are, at most, as a share (0.1 is 10 %).")
+    ] = 0.0,
     jitter: Annotated[float, typer.Option(min=0, help="Error of centroids in the facts, in pixels.")] = 0.0,
     every: Annotated[int, typer.Option(min=1, help="Simulate on every third slice only, if 3.")] = 1,
     absent_elsewhere: Annotated[
@@ -53,7 +55,10 @@ def annotate(
             raise BadInput(f"{unused[0]} goes with --strategy, not with --points; leave it out")
         clicks, ignored = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
         text = f"{store}: {clicks} clicks as annotation {name!r}" + _aside(ignored)
-        answer(as_json, text, store=store, annotation=name, clicks=clicks, ignored=ignored)
+        notes = opened.about(name).get("notes", [])
+        for note in notes:
+            typer.echo(f"Warning: {note}", err=True)
+        answer(as_json, text, store=store, annotation=name, clicks=clicks, ignored=ignored, notes=notes)
         return
     assert strategy is not None
     settings: dict[str, Any] = {}

@@ -17,19 +17,33 @@ from inbounds.config.build import in_training
 from inbounds.config.settings import Settings
 from inbounds.store.store import FULL, Store
 
-COARSEST = 8
+COARSEST = 5
 """Pixels along the shorter side at the coarsest level of a network: fewer show no shape."""
 WAIT = (0.05, 0.3)
 """Between these shares of the training bounds begin to act, where labels can teach what to bound."""
-LISTEN = (0.1, 0.4)
-"""Between these the teacher gains its say: before, it has little to teach."""
+LISTEN = (0.4, 0.8)
+"""Between these the teacher gains its say: before, it repeats what a beginner takes for certain."""
+BOUNDED = (0.1, 0.4)
+"""Between these, where bounds act from the first step."""
+AUGMENT = {"rotate": 30, "zoom": 1.25, "contrast": 1.3, "brightness": 0.1}
 REGULARISERS: dict[str, dict[str, Any]] = {
-    "pairwise": {"term": {"name": "pairwise"}},
-    "teacher": {"term": {"name": "teacher"}, "ramp": list(LISTEN)},
+    "pairwise": {"term": {"name": "pairwise", "sigma": 0.1}, "weight": 0.3},
+    "border": {
+        "term": {"name": "border", "power": 1.5, "framed": True},
+        "weight": 100.0,
+        "schedule": "lr",
+        "where": "present",
+    },
+    "teacher": {"term": {"name": "teacher"}},
 }
-"""What helps where few pixels are labelled: neighbours that look alike belong together, and a teacher."""
+"""What helps where few pixels are labelled; which of them a plan takes depends on what is labelled."""
+WEIGHT = {"image": 1.0, "volume": 3.0}
+"""Of bounds: a scan's volume leaves open which slice has how much, and spreads over them."""
 SLICES = 4000
 """Slices in an epoch on a CPU, at most: a few minutes."""
+
+DERIVED = ("cut", "added_up")
+"""What stands beside facts without being any."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +70,7 @@ class Known:
         tags: Slices of which it is known whether a class is there.
         volumes: Scans whose own volume, or range, was given.
         words: All of it in words.
+        unknown: The classes that no label shows, and that no fact says are there.
     """
 
     slices: int
@@ -64,6 +79,7 @@ class Known:
     tags: int
     volumes: int
     words: str
+    unknown: tuple[str, ...] = ()
 
     @property
     def everything(self) -> bool:
@@ -103,9 +119,14 @@ def plan(
             "precision": "bf16-mixed" if gpu else "32",
             **({} if gpu or known.slices <= SLICES else {"slices": SLICES}),
         },
-        "augment": {"rotate": 15, "zoom": 1.1},
+        "augment": dict(AUGMENT),
     }
-    words = [known.words]
+    words = [known.words, *(f"Warning: {note}" for note in store.about(annotation).get("notes", ()))]
+    if known.unknown and not settings.hybrid.full_scans:
+        words.append(
+            f"Warning: nothing in the training scans shows {', '.join(known.unknown)}: no pixel is labelled, and no "
+            "fact says that it is there. Label some, bring facts with `inbounds facts`, or choose others with --classes"
+        )
     if "name" not in settings.network.model_fields_set:
         layer["network"] = _network(store, gpu)
         shape = layer["network"]["settings"]
@@ -114,7 +135,7 @@ def plan(
             f"{store.shape[0]}x{store.shape[1]} pixels)"
         )
     words.append(f"steps: batches of {batch}, learning rate 0.002 on a cosine, averaged weights")
-    words.append("augmentation: turns of up to 15 degrees, zoom of up to 1.1")
+    words.append("augmentation: turns of up to 30 degrees, zoom of up to 1.25, contrast and brightness")
     full = known.everything or settings.hybrid.only_full
     taught = bool(settings.hybrid.full_scans) or known.labelled.keys() >= {0, *store.chosen(classes)}
     if not (full or settings.proposals):
@@ -158,7 +179,13 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
             f"{seen} {what} in {foreground} class{'es' * (foreground != 1)}"
             + (" and background" if 0 in labelled else "")
         )
-    return Known(total, labelled, sizes, tags, volumes, "known: " + ", ".join(parts))
+    said = [values.nan_to_num() for table in (slices, scans) for name, values in table.items() if name not in DERIVED]
+    unknown = tuple(
+        store.classes[value]
+        for column, value in enumerate(chosen, start=1)
+        if value not in labelled and not any(bool(values[:, column].any()) for values in said)
+    )
+    return Known(total, labelled, sizes, tags, volumes, "known: " + ", ".join(parts), unknown)
 
 
 def _network(store: Store, gpu: bool) -> dict[str, Any]:
@@ -168,16 +195,17 @@ def _network(store: Store, gpu: bool) -> dict[str, Any]:
 
 
 def _regularise(layer: dict[str, Any], words: list[str], taught: bool) -> None:
-    """Choose the weights; brightness varies."""
-    layer["augment"] |= {"contrast": 1.2, "brightness": 0.1}
-    words[-1] += ", brightness"
-    weight, sigma = (0.1, 0.1) if taught else (1.0, 0.05)
-    layer["regularisers"] = deepcopy(REGULARISERS)
-    layer["regularisers"]["pairwise"] |= {"term": {"name": "pairwise", "sigma": sigma}, "weight": weight}
-    words.append(
-        f"regularisers: neighbours that look alike belong together (weight {weight:g}); a teacher, the averaged "
-        f"network, from {LISTEN[0]:.0%} on"
-    )
+    """Choose what helps where few pixels are labelled.
+
+    Where background is labelled too, neighbours that look alike should be of one class. Where it is not, that would
+    shrink regions to the cores that seeds come from: they should spread to where the image has an edge instead, at
+    first more than in the end.
+    """
+    spatial = "pairwise" if taught else "border"
+    layer["regularisers"] = deepcopy({name: REGULARISERS[name] for name in (spatial, "teacher")})
+    begin, end = layer["regularisers"]["teacher"]["ramp"] = list(LISTEN if taught else BOUNDED)
+    what = "neighbours that look alike belong together" if taught else "regions spread to the edges of the image"
+    words.append(f"regularisers: {what}; a teacher, the averaged network, from {begin:.0%} to {end:.0%} on")
     if not taught:
         layer.setdefault("network", {})["initial_share"] = 0.02
 
@@ -195,7 +223,7 @@ def _bound(
         if written.bounds["kind"] == "known" and idle:
             chosen[name] = False
             continue
-        chosen[name] = {"scale": "typical", "weight": 1.0, **ramp}
+        chosen[name] = {"penalty": "hinge", "scale": "typical", "weight": WEIGHT[written.scope], **ramp}
         if margin is not None and written.bounds["kind"] in ("known", "individual"):
             chosen[name]["bounds"] = {"relative": margin}
     acting = [name for name, content in chosen.items() if content]

@@ -182,10 +182,11 @@ class Common(_Range):
     ) -> Common:
         """The range seen in one fully annotated patient, widened: 0.9 times the smallest, 1.1 times the largest.
 
-        Only slices that contain the region count. A value below zero is widened away from the others too.
+        Only slices that contain the region count, and of a range both ends. A value below zero is widened away from the
+        others too.
 
         Args:
-            facts: The facts of that patient's slices: the statistic's own and, if there is one, `present`.
+            facts: The facts of that patient's slices: the statistic's own, its ranges and, if there is one, `present`.
             statistic: What the range is of.
             classes: The classes that will be constrained; all but background if not given.
             relative: By how much to widen.
@@ -193,25 +194,26 @@ class Common(_Range):
         Raises:
             ValueError: The patient never shows one of the classes, or the fact is missing.
         """
-        if statistic.fact not in facts:
+        names = (statistic.fact, *range_of(statistic.fact))
+        unknown = next((torch.full_like(facts[name], torch.nan) for name in names if name in facts), None)
+        if unknown is None:
             raise ValueError(f"a range of {statistic.fact} cannot be fitted: there are facts on {sorted(facts)} only")
-        values = facts[statistic.fact]
+        values, *ends = (facts.get(name, unknown) for name in names)
+        lows, highs = (torch.where(end.isnan(), values, end) for end in ends)
         classes = range(1, values.shape[1]) if classes is None else classes
         if not classes or not all(0 <= k < values.shape[1] for k in classes):
             raise ValueError(f"classes {list(classes)} are not among the {values.shape[1]} of the facts")
+        there = ~(lows.isnan() | highs.isnan()).any(dim=-1)
+        if "present" in facts:
+            there = there & (facts["present"][..., 0] == 1)
+        if statistic.presence is not None:
+            there = there & (highs > 0).all(dim=-1)
         lower, upper = [], []
         for k in classes:
-            seen = values[:, k]
-            ranges = [facts[end][:, k] for end in range_of(statistic.fact) if end in facts]
-            if seen.isnan().all() and any(not end.isnan().all() for end in ranges):
-                raise ValueError(f"class {k} has ranges only, of which no range is fitted: give lower and upper")
-            there = facts["present"][:, k, 0] == 1 if "present" in facts else ~seen.isnan().any(dim=-1)
-            if statistic.presence is not None:
-                there = there & (seen > 0).all(dim=-1)
-            seen = seen[there & ~seen.isnan().any(dim=-1)]
-            if not len(seen):
+            seen = there[:, k]
+            if not seen.any():
                 raise ValueError(f"class {k} appears in none of the {len(values)} slices: fit on another patient")
-            low, high = seen.amin(dim=0), seen.amax(dim=0)
+            low, high = lows[seen, k].amin(dim=0), highs[seen, k].amax(dim=0)
             lower.append((low - relative * low.abs()).tolist())
             upper.append((high + relative * high.abs()).tolist())
         return cls(lower, upper)

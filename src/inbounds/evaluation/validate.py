@@ -35,7 +35,7 @@ class Validation:
 def validate(
     network: nn.Module,
     samples: Samples,
-    truth: Integer[Tensor, "n H W"] | None,
+    truth: Integer[Tensor, "n *space"] | None,
     supervision: Supervision,
     classes: Sequence[str],
     groups: Sequence[Group] | None = None,
@@ -69,7 +69,7 @@ def validate(
             for place, k in enumerate(constrained(constraint.classes, probs.shape[1])):
                 if k in by_class:
                     by_class[k].append(torch.stack(_inside(soft[:, place], hard[:, place])).sum(dim=1))
-        order = torch.arange(probs.shape[1], device=mask.device)[:, None, None]
+        order = torch.arange(probs.shape[1], device=mask.device).reshape(-1, *[1] * (mask.ndim - 1))
         soft_sizes.append(size(probs)[..., 0])
         hard_sizes.append((mask[:, None] == order).flatten(2).sum(dim=2).float())
         if truth is not None:

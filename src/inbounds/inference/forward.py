@@ -11,6 +11,6 @@ CHUNK = 32
 
 
 @torch.no_grad()
-def probabilities(network: nn.Module, image: Float[Tensor, "B channels H W"]) -> Float[Tensor, "B K H W"]:
+def probabilities(network: nn.Module, image: Float[Tensor, "B channels *space"]) -> Float[Tensor, "B K *space"]:
     """Probabilities of some slices, a chunk at a time."""
     return torch.cat([network(chunk).float().softmax(dim=1) for chunk in image.split(CHUNK)])

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 
-def keep_largest(mask: UInt8[np.ndarray, "D H W"]) -> UInt8[np.ndarray, "D H W"]:
+def keep_largest(mask: UInt8[np.ndarray, "*space"]) -> UInt8[np.ndarray, "*space"]:
     """Turn all but the largest connected piece of every class into background; of equal ones the first is kept.
 
     Voxels are connected by their faces, across slices too.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from inbounds.regions.facts import FactColumns
+from inbounds.regions.facts import FactColumns, Geometry
 from inbounds.regions.scans import Scans, total
 from inbounds.regions.size import size
 from inbounds.regions.statistic import Probs, statistic, wide
@@ -21,9 +22,14 @@ def _scale(probs: Tensor, *, scans: Scans | None = None) -> float:  # noqa: ARG0
     return float(axes**axes * math.pi ** (axes / 2) / math.gamma(axes / 2 + 1)) ** 2
 
 
+def _unstretched(values: Sequence[float], at: Geometry) -> Sequence[float]:
+    return values if math.isclose(*at.scale, rel_tol=0.01) else [math.nan]
+
+
 _COLUMNS = FactColumns(
     ("compactness",),
-    to_grid=lambda values, at: values if math.isclose(*at.scale, rel_tol=0.01) else [math.nan],
+    to_grid=_unstretched,
+    from_grid=_unstretched,
     refused=lambda _, value, __: "" if value > 0 else "a compactness is above 0",
 )
 

@@ -82,6 +82,8 @@ class FactColumns:
         units: Other columns for a statistic of one component: from their numbers to those of the first column. NaN
             where a unit says nothing, such as an area of a whole scan.
         to_grid: From numbers of the original file to those on the grid, one for each component. NaN is unknown.
+        from_grid: The way back, by which a simulation writes down what it measures on the grid; not asked for size,
+            centroid and mean intensity, which it measures with their errors.
         moved: The fact of an augmented image.
         moved_range: Likewise both ends of a range; by default each as the fact, which suits what keeps the order of
             numbers and does not mix components.
@@ -96,6 +98,7 @@ class FactColumns:
     names: tuple[str, ...]
     units: Mapping[str, Callable[[float, Geometry], float]] = field(default_factory=dict, hash=False)
     to_grid: Callable[[Sequence[float], Geometry], Sequence[float]] = lambda values, _: values
+    from_grid: Callable[[Sequence[float], Geometry], Sequence[float]] = lambda values, _: values
     moved: Callable[[Tensor, Motion], Tensor] = lambda fact, _: fact
     moved_range: Callable[[Tensor, Tensor, Motion], tuple[Tensor, Tensor]] | None = None
     refused: Callable[[int, float, Geometry], str] = lambda *_: ""

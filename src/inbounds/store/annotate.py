@@ -23,6 +23,10 @@ from inbounds.store.store import Store, write_annotation
 from inbounds.store.table_reader import read_table
 
 Track = Callable[[Sequence[Record]], Iterable[Record]]
+Click = tuple[str, int, float, float, int]
+"""Scan, slice, row, column and class."""
+ENOUGH = 20
+"""So many clicks tell whether rows and columns are exchanged; ten raised false alarms on real scans in one of ten."""
 
 
 def simulate(
@@ -133,7 +137,7 @@ def import_points(
 
     A click labels its pixel, or a disc that reaches `radius` grid pixels beyond it. Whole numbers are the middles of
     pixels. A class clicked in a slice is present there; with `absent_elsewhere`, a clicked class is absent from every
-    slice of that scan where it was not clicked.
+    slice of that scan where it was not clicked. `notes` in `annotation.json` say if rows and columns seem exchanged.
 
     Returns:
         How many clicks there were, and the names of the table's other columns, which were ignored.
@@ -157,11 +161,16 @@ def import_points(
             yield label
 
     about = {"strategy": "points", "classes": list(store.classes), "simulated": False, "settings": {"radius": radius}}
+    if _exchanged(store, clicks):
+        about["notes"] = [
+            f"rows and columns of the clicks in {file.name} seem to be exchanged: the other way round, brightness "
+            "varies at most half as much within a class. If so, exchange the headings and annotate under another name"
+        ]
     write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes))
     return len(clicks), ignored
 
 
-def _clicks(store: Store, file: Path) -> tuple[list[tuple[str, int, float, float, int]], tuple[str, ...]]:
+def _clicks(store: Store, file: Path) -> tuple[list[Click], tuple[str, ...]]:
     columns = ("case", "slice", "row", "column", "class")
     lines, ignored = read_table(file, columns, columns)
     if not lines:
@@ -172,17 +181,41 @@ def _clicks(store: Store, file: Path) -> tuple[list[tuple[str, int, float, float
         row, column = line.number("row"), line.number("column")
         if index is None or row is None or column is None:
             raise BadInput(f"{line.where}: a click needs a slice, a row and a column; fill them in")
-        rows, columns_ = case.fit.original
-        if not (-0.5 <= row < rows - 0.5 and -0.5 <= column < columns_ - 0.5):
+        if not _inside((row, column), case.fit.original):
+            sides = "{} rows and {} columns".format(*case.fit.original)
             raise BadInput(
-                f"{line.where}: row {row:g}, column {column:g} lies outside {case.name}, whose slices have {rows} rows "
-                f"and {columns_} columns"
+                f"{line.where}: row {row:g}, column {column:g} lies outside {case.name}, whose slices have {sides}"
             )
-        inner = case.fit.point(row, column)
-        if not all(-0.5 <= at < side - 0.5 for at, side in zip(inner, store.shape, strict=True)):
+        if not _inside(case.fit.point(row, column), store.shape):
             raise BadInput(
                 f"{line.where}: row {row:g}, column {column:g} lies in the part of {case.name} that the store has cut "
                 "off; prepare it with a larger --side, or with --fit resize"
             )
         clicks.append((case.name, index, row, column, klass))
     return clicks, ignored
+
+
+def _inside(place: tuple[float, float], sides: tuple[int, int]) -> bool:
+    """Whether a place lies in a pixel of an image."""
+    return all(-0.5 <= at < side - 0.5 for at, side in zip(place, sides, strict=True))
+
+
+def _exchanged(store: Store, clicks: Sequence[Click]) -> bool:
+    """Whether clicks fit the images far better with rows and columns exchanged.
+
+    They do if that halves the variance of brightness within the classes. Background is left out, as it is of any
+    brightness, and so are clicks that exchanged would lie outside.
+    """
+    seen = []
+    for case, number, row, column, klass in clicks:
+        record = store.cases[case]
+        here, there = record.fit.point(row, column), record.fit.point(column, row)
+        if klass and _inside((column, row), record.fit.original) and _inside(there, store.shape):
+            pixels = [(record.first + number, 0, *np.rint(place).astype(int)) for place in (here, there)]
+            seen.append([klass, *(float(store.images[pixel]) for pixel in pixels)])
+    if len(seen) < ENOUGH:
+        return False
+    values = np.array(seen)
+    classes = [values[values[:, 0] == klass, 1:] for klass in np.unique(values[:, 0])]
+    clicked, exchanged = sum(len(each) * each.var(axis=0) for each in classes)
+    return bool(exchanged <= clicked / 2 and clicked > 0)

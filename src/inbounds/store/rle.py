@@ -6,6 +6,7 @@ never crosses from one scan into the next.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ def open_array(file: Path) -> np.ndarray:
         raise BadInput(f"{file}: cannot be read ({error}); make it again") from None
 
 
-def encode(label: UInt8[np.ndarray, "n H W"]) -> np.ndarray:
+def encode(label: UInt8[np.ndarray, "n *space"]) -> np.ndarray:
     """The runs of some slices."""
     flat = label.reshape(-1)
     starts = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
@@ -37,9 +38,9 @@ def encode(label: UInt8[np.ndarray, "n H W"]) -> np.ndarray:
 
 
 class Labels:
-    """Label maps `(N, H, W)` in a file of runs. `labels[i]` and `labels[i:j]` give arrays; `labels[:]` all of them."""
+    """Label maps `(N, *space)` in a file. `labels[i]` and `labels[i:j]` give arrays, `labels[:]` all of them."""
 
-    def __init__(self, file: Path, shape: tuple[int, int, int]) -> None:
+    def __init__(self, file: Path, shape: tuple[int, ...]) -> None:
         self.file, self.shape = file, shape
         runs = open_array(file)
         if runs.dtype != RUN or runs.ndim != 1:
@@ -63,7 +64,7 @@ class Labels:
         return array
 
     def _decode(self, first: int, last: int) -> np.ndarray:
-        pixels = self.shape[1] * self.shape[2]
+        pixels = math.prod(self.shape[1:])
         begin, end = first * pixels, last * pixels
         here = slice(int(np.searchsorted(self.ends, begin, side="right")), int(np.searchsorted(self.ends, end)) + 1)
         ends = np.clip(self.ends[here], begin, end)
@@ -101,6 +102,6 @@ def array_file(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Iter
 
 @contextmanager
 def labels_file(path: Path) -> Iterator[Callable[[np.ndarray], None]]:
-    """Write label maps `(n, H, W)` piece by piece as runs."""
+    """Write label maps `(n, *space)` piece by piece as runs."""
     with array_file(path, RUN, ()) as append:
         yield lambda label: append(encode(label))

@@ -153,7 +153,7 @@ class Store:
             raise BadInput(f"{self.path}: no annotation {name!r}; {nearest(name, self.annotations)}")
         try:
             about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            list(about["classes"]), dict(about["checksums"])
+            list(about["classes"]), dict(about["checksums"]), list(about.get("notes", ()))
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(f"{file}: damaged ({error!r}); annotate again under another name") from None
         return about

@@ -148,6 +148,7 @@ class Trainer:
         self.order = torch.Generator().manual_seed(run.seed)
         self.state = State(lr=training.lr)
         self.notes: tuple[str, ...] = ()
+        self.warned: set[str] = set()
         self.validation: dict[str, float] = {}
         self.progress: Progress | None = None
         volumes = any(constraint.scope == "volume" for constraint in self.supervision.constraints)
@@ -293,6 +294,7 @@ class Trainer:
                     yield from self._epoch(begun, before)
                     rows = yield from self._rows()
                     best = self._judge(rows)
+                    self._warn_of_empty(rows)
                     if self.progress is not None:
                         self.show(replace(self.progress, validation=self.validation, notes=self.notes))
                     taken = self._take()
@@ -443,8 +445,8 @@ class Trainer:
         steps, epochs = self._steps(), self.run.epochs or 0
         done = number - 1 - before + step / steps
         left = (time.monotonic() - begun) / done * (epochs - before - done)
-        if final and not labelled and not self.notes:
-            self.notes = (f"epoch {number} saw no labelled pixel: the network learns from bounds alone",)
+        if final and not labelled:
+            self._warn("labels", f"epoch {number} saw no labelled pixel: the network learns from bounds alone")
         self.progress = Progress(
             number, epochs, int(step), steps, self.state.lr, terms, self.validation, left, self.notes
         )
@@ -452,6 +454,30 @@ class Trainer:
             self.means = terms  # shown when this epoch's validation is known
         else:
             self.show(self.progress)
+
+    def _warn(self, about: str, sentence: str) -> None:
+        """Say something, but of each thing only once."""
+        if about not in self.warned:
+            self.warned.add(about)
+            self.notes += (f"Warning: {sentence}",)
+
+    def _warn_of_empty(self, rows: list[Row]) -> None:
+        """Say which classes no held-out scan is given, once after a third of the epochs, and again at the end."""
+        number, epochs = self.state.epoch, self.run.epochs or 1
+        found = {(row.klass, row.metric): row.value for row in rows if row.split == "validation"}
+        for klass in self.run.classes:
+            absent = math.isnan(found.get((klass, "recall"), 0))  # the truth has none of it
+            if found.get((klass, "hard_size")) != 0 or absent or 3 * number <= epochs:
+                continue
+            empty = f"the mask of {klass} is empty on all held-out scans"
+            if number == epochs:
+                self._warn(
+                    f"{klass} at last",
+                    f"{empty}, also after the last of {epochs} epochs: it was not learnt. Label more of it, in more "
+                    "scans, bring sizes with `inbounds facts`, or train for longer",
+                )
+            else:
+                self._warn(klass, f"{empty} after epoch {number} of {epochs}")
 
     def _stop(self, epoch: int, at: int, caught: dict[str, float]) -> None:
         index, records = self.step.plan[at - 1], self.samples.records
