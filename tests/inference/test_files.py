@@ -233,7 +233,7 @@ class TestRefusals:
         no(run, run / "run.json", saying=["not a scan by its name"])
         no(run, run, saying=[run, "no scans directly in this folder"])
         no(run, scan, "--model", "worst", saying=["no model 'worst'"])
-        no(tmp_path, scan, saying=["not a run"])
+        no(scan.parent, scan, saying=["not a run"])
         no(run, scan, out=scan.parent, saying=["replace the scan itself"])
         no(run, scan, out=run / "run.json", saying=["this is a file"])
         slices = pictures(tmp_path / "slices")

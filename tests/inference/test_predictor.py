@@ -221,7 +221,7 @@ class TestRefusals:
     def test_a_network_that_is_not_finite(self, tmp_path: Path) -> None:
         run = made_run(tmp_path / "run")
         predictor = Predictor(run)
-        for parameter in predictor.network.parameters():
+        for parameter in predictor.networks[0].parameters():
             torch.nn.init.constant_(parameter, torch.nan)
         with pytest.raises(BadInput, match=r"the array: the network 'best' of .*not finite"):
             predictor.predict_array(scan_of(scene()))
