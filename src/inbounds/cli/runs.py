@@ -159,7 +159,7 @@ def evaluate(
     as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
-    """Measure a run against the truth: DSC per slice and volume, HD95, surface distance, sizes, bounds satisfied."""
+    """Measure a run against the truth (DSC, HD95, surface distance, sizes), or else against what is known."""
     from inbounds.evaluation.evaluate import evaluate as measure
     from inbounds.progress import bar
     from inbounds.reports.terminal import evaluation_table

@@ -17,6 +17,9 @@ REASONS = {
 }
 
 
+PARTS = tuple(REASONS)
+
+
 @dataclass(frozen=True)
 class Doubt:
     """What speaks against the mask of a class: each part from 0, nothing, to 1; NaN where it is not known.

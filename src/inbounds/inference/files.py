@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import inbounds
 from inbounds.errors import BadInput
-from inbounds.inference.doubt import Doubt
+from inbounds.inference.doubt import PARTS
 from inbounds.inference.prediction import BACKGROUND, Prediction, Region
 from inbounds.inference.predictor import Predictor
 from inbounds.scans.dicom import is_dicom
@@ -26,7 +26,6 @@ from inbounds.sources.folder import channels as by_channel
 from inbounds.sources.folder import recognise
 from inbounds.writing import write_json, write_table
 
-PARTS = tuple(part.name for part in fields(Doubt))
 CENTRE = ("centroid_slice", "centroid_row", "centroid_col")
 COLUMNS = ("case", "class", "doubt", "volume_ml", "size_px", *CENTRE, *PARTS, "note")
 WORST = 3

@@ -88,6 +88,7 @@ def render(
         together=[_row(view, results, masks, store) for view in views if not view.klass],
         legend=[(klass, store.class_index(klass) % len(PALETTE)) for klass in classes],
         palette=PALETTE,
+        agreement={result.name: list(_agreement(result)) for result in results},
         satisfied_share={result.name: satisfied_share(result, split) for result in results},
         settings={result.name: list(settings_of(result.run)) for result in results},
         provenance={result.name: list(provenance_of(result.run)) for result in results},
@@ -138,6 +139,23 @@ def _satisfied_lines(numbered: Iterable[tuple[int, Result]], klass: str = "") ->
             soft, hard = (_curve(result, f"satisfied_class_{kind}", klass) for kind in ("soft", "hard"))
         yield Line(n, result.name, soft, soft=True)
         yield Line(n, result.name, hard)
+
+
+def _agreement(result: Result) -> Iterator[tuple[str, list[Any]]]:
+    """Of each class: labelled pixels, sizes of slices and volumes that agree, and the bounds that both keep to."""
+    metrics, classes = result.summaries.get(result.model, {}), result.run.classes
+    scopes = {
+        one.scope: f"satisfied_hard_{name}"
+        for name, one in result.run.settings.constraints.items()
+        if one.statistic["name"] == "size"
+    }
+    for klass in ("background", *classes):
+        whose = "" if (klass,) == classes else klass
+        columns = [("label_agreement", klass), ("size_error", klass), (scopes.get("image", ""), whose)]
+        columns += [("volume_error", klass), (scopes.get("volume", ""), whose)]
+        entries = [metrics.get(metric, {}).get(key) for metric, key in columns]
+        if "volume_error" in metrics or "size_error" in metrics or "label_agreement" in metrics:
+            yield klass, entries
 
 
 def satisfied_share(result: Result, split: str) -> float | None:
