@@ -301,7 +301,8 @@ class Trainer:
                 written.result()
         finally:
             log.close()
-        self.run.note_volumes(volume_ranges(self.run, self.samples, self.stream.device))
+        if self.state.epoch > before or not self.run.volumes:
+            self.run.note_volumes(volume_ranges(self.run, self.samples, self.stream.device))
 
     def _take(self) -> checkpoint.Taken:
         """A loss tells of weights that are not finite one step later: the last step of an epoch has none."""
