@@ -96,7 +96,7 @@ def compare(paths: Sequence[Path], out: Path) -> None:
     rows, table = [], Table(*COLUMNS, "what was known")
     for recipe, result in zip(RECIPES, results, strict=True):
         score = result.summaries[result.model]["dsc_volume"]["LV"]["mean"]
-        share = satisfied_share(result, "validation")
+        share = satisfied_share(result)
         row = (recipe, f"{score:.3f}", "" if share is None else f"{share:.0%}", f"{100 * result.labelled:.3g}%")
         table.add_row(*row, ", ".join(result.known))
         rows.append(row)

@@ -18,6 +18,7 @@ from inbounds.errors import BadInput
 from inbounds.inference import Predictor, predict_files
 from inbounds.inference.files import find, mask_path
 from inbounds.networks.build import networks
+from inbounds.runs.run import Run
 from inbounds.scans.scan import header, read_labels
 from predicting import NAME, by_brightness, made_run, scan_of, scene
 
@@ -158,19 +159,23 @@ class TestCommand:
         assert "Note: wide: RV reaches the border" in outcome.err
         names = ["predictions.csv", "predictions.json", "small.nii.gz", "small_probabilities.npz"]
         assert sorted(file.name for file in out.iterdir()) == [*names, "wide.nii", "wide_probabilities.npz"]
-        first, second, third, fourth = rows(out)
-        assert ",".join(first) == "case,class,volume_ml,size_px,centroid_slice,centroid_row,centroid_col,note"
+        fourth, first, second, third = rows(out)  # the most doubtful first
+        table = "case,class,doubt,volume_ml,size_px,centroid_slice,centroid_row,centroid_col"
+        assert ",".join(first) == f"{table},range,edge,pieces,mirrored,runs,note"
         # The gray box has 2 x 6 x 8 voxels, of which 10 in its first slice are white.
-        assert [*second.values()] == ["small", "RV", "0.225", "10", "1.0", "5.5", "10.0", ""]
+        calm = ["", "0.0", "0.0", "0.0", ""]  # a run that noted no volumes, alone
+        assert [*second.values()] == ["small", "RV", "0.0", "0.225", "10", "1.0", "5.5", "10.0", *calm, ""]
         assert [first[name] for name in ("case", "class", "volume_ml", "size_px")] == ["small", "LV", "1.935", "86"]
         centre = [np.argwhere(WANTED == 1).mean(axis=0)[axis] for axis in range(3)]
         assert [float(first[f"centroid_{axis}"]) for axis in ("slice", "row", "col")] == pytest.approx(centre, abs=1e-4)
         missing = "LV was not found; of 20 x 52 pixels the run looks at 20 x 32 in the middle only"
-        assert [*third.values()] == ["wide", "LV", "0.0", "0", "", "", "", missing]
+        assert [*third.values()] == ["wide", "LV", "0.0", "0.0", "0", "", "", "", *calm, missing]
         assert "a part may be missing" in fourth["note"]
+        assert (fourth["doubt"], fourth["edge"]) == ("1.0", "1.0")  # in the only slice that it has
+        assert "Look at these first: wide (RV, doubt 1.00: it touches the edge" in outcome.out
         about = json.loads((out / "predictions.json").read_text(encoding="utf-8"))
         assert about["classes"] == {"0": "background", "1": "LV", "2": "RV"}
-        assert about["model"] == "last"
+        assert (about["model"], about["runs"]) == ("last", [str(run)])
         with np.load(out / "small_probabilities.npz") as kept:
             assert kept["probabilities"].dtype == np.float16
             np.testing.assert_array_equal(kept["probabilities"].argmax(axis=0), WANTED)
@@ -201,6 +206,35 @@ class TestCommand:
         assert told.count("Note: p") == 10
         assert "Note: and 2 more; predictions.csv has them all" in told
         assert all(row["note"] for row in rows(tmp_path / "out"))
+
+    def test_what_is_found_in_few_scans_is_said(self, tmp_path: Path, run: Path) -> None:
+        """Only the first scan has anything gray, then the first two of four: half is enough."""
+        for name in "abcd":
+            nifti(tmp_path / "data" / f"{name}.nii.gz", SCAN if name == "a" else scan_of(WANTED // 2))
+        told = done("predict", run, tmp_path / "data", "--out", tmp_path / "out").err
+        assert [line for line in told.splitlines() if "Warning" in line] == ["Warning: LV was found in 1 of 4 scans"]
+        nifti(tmp_path / "data" / "b.nii.gz", SCAN)
+        assert "Warning" not in done("predict", run, tmp_path / "data", "--out", tmp_path / "half").err
+
+    def test_the_worst_come_first(self, tmp_path: Path, run: Path) -> None:
+        """By hand: 4 of 90 gray voxels in a piece of their own; a volume of 0.225 ml where 0.45 to 9 were seen."""
+        split = WANTED.copy()
+        split[3, 16, 20:24] = 1
+        Run.open(run).note_volumes({"RV": (0.45, 9.0)})
+        for name, mask in {"a": WANTED, "b": split, "c": WANTED}.items():
+            nifti(tmp_path / "data" / f"{name}.nii.gz", scan_of(mask))
+        outcome = done("predict", run, tmp_path / "data", "--out", tmp_path / "out")
+        table = rows(tmp_path / "out")
+        order = [("a", "RV"), ("b", "RV"), ("c", "RV"), ("b", "LV"), ("a", "LV"), ("c", "LV")]
+        assert [(row["case"], row["class"]) for row in table] == order
+        assert [row["doubt"] for row in table] == ["0.5", "0.5", "0.5", "0.0444", "0.0", "0.0"]
+        assert [table[0]["range"], table[3]["range"], table[3]["pieces"]] == ["0.5", "", "0.0444"]
+        reason = "(RV, doubt 0.50: its volume lies outside those of the training scans)"
+        assert f"Look at these first: a {reason}; b {reason}; c {reason}" in outcome.out
+        done("predict", run, tmp_path / "data", "--out", tmp_path / "fast", "--no-doubt")
+        plain = rows(tmp_path / "fast")
+        assert [row["case"] for row in plain] == [*"aabbcc"]
+        assert {row["doubt"] + row["pieces"] for row in plain} == {""}
 
     def test_two_channels(self, tmp_path: Path) -> None:
         run = made_run(tmp_path / "run", channels=2, sees=1).path
@@ -233,7 +267,7 @@ class TestRefusals:
         no(run, run / "run.json", saying=["not a scan by its name"])
         no(run, run, saying=[run, "no scans directly in this folder"])
         no(run, scan, "--model", "worst", saying=["no model 'worst'"])
-        no(tmp_path, scan, saying=["not a run"])
+        no(scan.parent, scan, saying=["not a run"])
         no(run, scan, out=scan.parent, saying=["replace the scan itself"])
         no(run, scan, out=run / "run.json", saying=["this is a file"])
         slices = pictures(tmp_path / "slices")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from inbounds.runs.run import Run
 from inbounds.scans.scan import _READERS
 from inbounds.sources.source import from_files
 from inbounds.store.prepare import FITS, Plan, prepare
+from making import SPACING, image_of, truth_like
 from predicting import NAME, by_brightness, keep, made_run, scan_of, scene
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -178,6 +181,113 @@ class TestNumbers:
             found.write(tmp_path / "mask.nii.gz")
 
 
+class TestSeveralRuns:
+    def brighter(self, path: Path, by: float) -> Run:
+        """A run that calls gray what is less bright by so much."""
+        run = made_run(path)
+        network = load_network(run)
+        (conv,) = (module for module in network.modules() if isinstance(module, torch.nn.Conv2d))
+        with torch.no_grad():
+            conv.bias[1:] += torch.tensor([by, by])
+        shutil.rmtree(run.path / "checkpoints")
+        return keep(run, network)
+
+    def test_probabilities_are_averaged(self, tmp_path: Path) -> None:
+        runs = [self.brighter(tmp_path / f"{n}", by) for n, by in enumerate((0.0, 5.0, -3.0))]
+        image = noise((3, 20, 24)).astype(np.float32)
+        single = [Predictor(run, device="cpu").predict_array(image, probabilities=True) for run in runs]
+        found = Predictor(runs, device="cpu").predict_array(image, probabilities=True)
+        assert found.probabilities is not None
+        mean = np.mean([one.probabilities for one in single], axis=0, dtype=np.float32)
+        np.testing.assert_allclose(found.probabilities, mean, atol=1e-3)
+        assert found.regions[0].doubt is not None
+        assert 0 < found.regions[0].doubt.runs < 1
+        for k, region in enumerate(found.regions, start=1):
+            masks = [one.mask == k for one in single]
+            mine = found.mask == k
+            dsc = [2 * (mine & other).sum() / (mine.sum() + other.sum()) for other in masks]
+            assert region.doubt is not None
+            assert region.doubt.runs == pytest.approx(1 - np.mean(dsc))
+            assert region.doubt.mirrored == 0  # each pixel by itself
+
+    def test_a_folder_of_folds_and_paths_with_commas(self, tmp_path: Path) -> None:
+        for number in range(2):
+            self.brighter(tmp_path / "folds" / f"fold-{number}", number)
+        alone = made_run(tmp_path / "alone").path
+        assert [run.path.name for run in Predictor(tmp_path / "folds").runs] == ["fold-0", "fold-1"]
+        both = Predictor(f"{alone}, {tmp_path / 'folds'}")
+        assert [run.path.name for run in both.runs] == ["alone", "fold-0", "fold-1"]
+        assert both.model == "best"
+        Run.open(alone).weights("best").unlink()
+        assert Predictor([alone, tmp_path / "folds"]).model == "last, best"
+        assert len(Predictor(tmp_path / "folds" / "fold-1").runs) == 1
+        with pytest.raises(BadInput, match="nowhere: this is not a run"):
+            Predictor(f"{alone},{tmp_path / 'nowhere'}")
+        with pytest.raises(BadInput, match="name at least one"):
+            Predictor([])
+
+    @pytest.mark.parametrize(
+        ("how", "what"),
+        [({"classes": ("LV",)}, "classes"), ({"channels": 2}, "channels"), ({"shape": (16, 32)}, "preparation")],
+    )
+    def test_runs_that_do_not_fit_together(self, tmp_path: Path, how: dict[str, Any], what: str) -> None:
+        one, other = made_run(tmp_path / "one"), made_run(tmp_path / "other", **how)
+        with pytest.raises(BadInput, match=rf"other: its {what} are .* those of .*one are .*; predict with"):
+            Predictor([one, other])
+
+    def test_the_widest_range_counts(self, tmp_path: Path) -> None:
+        one, other = made_run(tmp_path / "one"), made_run(tmp_path / "other")
+        one.note_volumes({"LV": (3, 5), "RV": (1, 2)})
+        other.note_volumes({"LV": (2, 4)})
+        assert Predictor([one, other]).seen == {"LV": (2, 5)}
+
+
+class TestDoubt:
+    def test_mirrored_images_by_hand(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A network that takes the left half of whatever is gray: turned left to right it takes the other half."""
+
+        class Left(torch.nn.Module):
+            def forward(self, image: torch.Tensor) -> torch.Tensor:
+                gray = ((image > 0.5) & (torch.arange(image.shape[-1]) < image.shape[-1] // 2)).float()
+                return torch.cat([1 - gray, gray], dim=1)
+
+        predictor = Predictor(made_run(tmp_path / "run", classes=("LV",)), device="cpu")
+        predictor.networks = [Left()]
+        wanted = np.zeros((2, 32, 32), np.uint8)
+        wanted[0, 10:14, 8:24] = 1  # as many columns on either side
+        found = predictor.predict_array(scan_of(wanted))
+        assert found.regions[0].voxels == 4 * 8
+        assert found.regions[0].doubt is not None
+        assert found.regions[0].doubt.mirrored == 0.5  # 1 left to right, 0 upside down
+        predictor.doubt = False
+        assert predictor.predict_array(scan_of(wanted)).regions[0].doubt is None
+
+    def test_the_edge_counts_by_slices_of_the_region(self, tmp_path: Path) -> None:
+        wanted = np.zeros((4, 52, 32), np.uint8)
+        wanted[1:4, 20:25, 10:20] = 1
+        wanted[2, 10:25, 10:20] = 1  # the first row that is looked at
+        wanted[0, 25:30, 5:25] = 2
+        found = Predictor(made_run(tmp_path / "run")).predict_array(scan_of(wanted))
+        assert [region.doubt and region.doubt.edge for region in found.regions] == [pytest.approx(1 / 3), 0]
+
+    def test_pieces_are_those_before_the_largest_is_kept(self, tmp_path: Path) -> None:
+        wanted = scene()
+        wanted[3, 17:19, 1:3] = 1  # 4 besides 86
+        found = Predictor(made_run(tmp_path / "run"), largest=True).predict_array(scan_of(wanted))
+        assert found.regions[0].doubt is not None
+        assert (found.regions[0].voxels, found.regions[0].doubt.pieces) == (86, pytest.approx(4 / 90))
+
+    def test_a_stored_scan_is_as_its_file(self, tmp_path: Path) -> None:
+        run = made_run(tmp_path / "run")
+        store = run.opened_store()
+        (record,) = store.records
+        found = Predictor(run, device="cpu").predict_stored(store, record)
+        from_file = Predictor(run, device="cpu").predict_array(image_of(truth_like(0)), SPACING)
+        np.testing.assert_array_equal(found.mask, from_file.mask)
+        assert found.regions == from_file.regions
+        assert found.mask.any()
+
+
 class TestCrop:
     """The grid is 32 x 32; a slice of 52 x 32 loses 10 rows at either end."""
 
@@ -250,7 +360,7 @@ class TestRefusals:
     def test_a_network_that_is_not_finite(self, tmp_path: Path) -> None:
         run = made_run(tmp_path / "run")
         predictor = Predictor(run)
-        for parameter in predictor.network.parameters():
+        for parameter in predictor.networks[0].parameters():
             torch.nn.init.constant_(parameter, torch.nan)
         with pytest.raises(BadInput, match=r"the array: the network 'best' of .*not finite"):
             predictor.predict_array(scan_of(scene()))

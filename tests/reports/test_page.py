@@ -386,10 +386,23 @@ def test_several_classes_without_truth(store: Store, tmp_path: Path) -> None:
         for k, klass in enumerate(run.classes, start=1):
             assert f"{klass} {int((mask == k).sum())} px" in page.text.replace("\N{NO-BREAK SPACE}", " ")
 
+    metrics = json.loads((run.path / "evaluation" / "validation-last" / "summary.json").read_text(encoding="utf-8"))[
+        "metrics"
+    ]
+    assert "Agreement with what is known" in page.text
+    for klass in ("LV", "RV"):
+        row = next(row for row in page.rows if len(row) in (6, 7) and klass in row[:2])
+        columns = (("label_agreement", "mean"), ("size_error", "median"), ("satisfied_hard_size", "mean"))
+        wanted = [(metrics[metric][klass], key) for metric, key in (*columns, ("volume_error", "median"))]
+        told = [f"{100 * entry[key]:.0f} % of {entry['n']}" for entry, key in wanted]
+        assert row[-5:] == [*told, NONE]  # a recipe that bounds no whole scans
+
     (result,) = read_results([run], "validation")
+    begun = replace(result, curves=[], kept={}, summaries={})
+    assert "Agreement" not in render([begun], [], [{}], "validation")
     nothing = render([replace(result, curves=[])], [], [{}], "validation")
     assert nothing.count("No scan is held out for validation") == 2
-    assert render([replace(result, curves=[], kept={})], [], [{}], "validation").count("validated yet") == 2
+    assert render([begun], [], [{}], "validation").count("validated yet") == 2
 
 
 @pytest.mark.usefixtures("written")
@@ -425,11 +438,11 @@ def test_without_truth_there_is_no_dsc_but_bounds_and_pictures(runs: list[Run], 
     assert "First: " in page.text
     assert "Best: " not in page.text
     row = next(row for row in page.rows if row and row[0].startswith("run"))
-    assert row[3:8] == [NONE] * 5
+    assert "DSC per slice" not in page.text
     (result,) = read_results([run], "validation")
     held = next(m.value for m in result.curves if m.metric == "satisfied" and m.epoch == result.kept["last"])
-    assert satisfied_share(result, "validation") == held
-    assert row[8] == f"{100 * held:.0f} %"
+    assert satisfied_share(result) == pytest.approx(held)
+    assert row[3] == f"{100 * held:.0f} %"
 
 
 @pytest.mark.usefixtures("written")

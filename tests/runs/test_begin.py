@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from archives import done, nifti, noise
 from inbounds.errors import BadInput
+from inbounds.inference.doubt import PARTS
 from inbounds.runs.begin import Wanted, begin
 from inbounds.runs.run import Run
 from inbounds.store.annotate import simulate
 from inbounds.store.store import Store
 from inbounds.training.loop import Trainer
+from making import train_here
 from training_runs import SMALL, hearts_store
 
 
@@ -52,6 +57,21 @@ def test_folds_validate_on_different_patients(tmp_path: Path, store: Store) -> N
     assert sum(map(len, held)) == len(set.union(*held))
     with pytest.raises(BadInput, match="9 folds of 4 patients; choose from 2 to 4"):
         list(begin(tmp_path / "more", store, Wanted(["tags"], folds=9)))
+
+
+def test_folds_become_one_predictor(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inbounds.training.train_many.train_many", train_here)
+    changes = [part for change in [*SMALL, "training.epochs=1"] for part in ("--set", change)]
+    out = done(
+        "train", "tags", "--store", store.path, "--classes", "LV", "--run", tmp_path / "runs", "--folds", 2, *changes
+    ).out
+    assert f"inbounds predict {tmp_path / 'runs'} SCANS --out masks" in out
+    scan, masks = nifti(tmp_path / "new.nii.gz", noise((2, 48, 48))), tmp_path / "masks"
+    assert "of 2 runs are averaged" in done("predict", tmp_path / "runs", scan, "--out", masks).err
+    about = json.loads((masks / "predictions.json").read_text(encoding="utf-8"))
+    assert about["runs"] == [str(tmp_path / "runs" / f"fold-{fold}") for fold in range(2)]
+    (row,) = csv.DictReader((masks / "predictions.csv").read_text(encoding="utf-8").splitlines())
+    assert all(0 <= float(row[part] or "nan") <= 1 for part in PARTS)
 
 
 def test_a_run_may_begin_with_the_weights_of_another(tmp_path: Path, store: Store) -> None:

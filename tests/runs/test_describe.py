@@ -20,6 +20,14 @@ def store(hearts: Store) -> Store:
     [
         ("individual", [], ("size within 10 % of each image's own",)),
         (
+            "known",
+            [],
+            (
+                "size as far as each image's is known, numbers within 15 %",
+                "size as far as each scan's is known, numbers within 15 %",
+            ),
+        ),
+        (
             "individual",
             ["constraints.size.tighten=0.1"],
             ("size within 10 % of each image's own (aiming inside by 10 %)",),

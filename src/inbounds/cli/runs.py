@@ -124,6 +124,8 @@ def train(
     paths = " ".join(str(each.path) for each in made)
     look = "evaluate" if made[0].default_model == "best" else "report --out report"
     one, many = f"Look at it with: inbounds {look} {run}", f"Compare them with: inbounds report {paths}"
+    if folds:
+        many = f"Use them as one with: inbounds predict {made[0].path.parent} SCANS --out masks"
     if as_json or not failures:
         facts = [
             {"run": each.path, "models": kept_epochs(each.checkpoint), "failure": failures.get(each.path)}
@@ -157,7 +159,7 @@ def evaluate(
     as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
-    """Measure a run against the truth: DSC per slice and volume, HD95, surface distance, sizes, bounds satisfied."""
+    """Measure a run against the truth (DSC, HD95, surface distance, sizes), or else against what is known."""
     from inbounds.evaluation.evaluate import evaluate as measure
     from inbounds.progress import bar
     from inbounds.reports.terminal import evaluation_table
@@ -172,7 +174,7 @@ def evaluate(
 
 
 def predict(
-    run: RunPath,
+    run: Annotated[Path, typer.Argument(help="A run, a folder of runs such as folds, or several: RUN,RUN.")],
     inputs: Annotated[
         list[Path], typer.Argument(metavar="INPUT", help="Scans, folders of slices (DICOM, PNG), folders of scans.")
     ],
@@ -180,25 +182,34 @@ def predict(
     model: Annotated[str | None, typer.Option(help="best or last.")] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Write probabilities too, as .npz.")] = False,
     largest: Largest = False,
+    doubt: Annotated[
+        bool, typer.Option(help="Look for what speaks against each mask, which takes three times as long.")
+    ] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results that are there.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
-    """Segment new scans: masks in each scan's own geometry and format, volumes and centroids as a table."""
+    """Segment new scans: masks in their own geometry and format, and a table: volumes, and what to look at first."""
     from inbounds.inference import Predictor, predict_files
     from inbounds.progress import bar
 
-    predictor = Predictor(run, model, device, largest=largest)
+    predictor = Predictor(run, model, device, largest=largest, doubt=doubt)
+    if len(predictor.runs) > 1:
+        typer.echo(f"{run}: the probabilities of {len(predictor.runs)} runs are averaged", err=True)
     outcome = predict_files(
         predictor, inputs, out, probabilities=probabilities, overwrite=overwrite, track=bar("predicting")
     )
     say_notes(outcome.warnings, "; predictions.csv has them all")
+    for warning in outcome.missing:
+        typer.secho(f"Warning: {warning}", fg="yellow", err=True)
     for name, reason in outcome.failures.items():
         typer.secho(f"Failed: {name}: {reason}", fg="red", err=True)
     classes = dict(enumerate(predictor.classes, start=1))
     values = ", ".join(f"{value} is {name}" for value, name in classes.items())
     text = f"{out}: {len(outcome.masks)} of {len(outcome.masks) + len(outcome.failures)} masks written; {values}"
+    if outcome.look_first:
+        text += f"\nLook at these first: {'; '.join(outcome.look_first)}"
     answer(as_json, text, **vars(outcome), classes=classes, model=predictor.model, written=out)
     if outcome.failures:
         raise typer.Exit(1)

@@ -1,7 +1,8 @@
-"""Evaluate a run: predictions on a split of its store against the truth."""
+"""Evaluate a run: predictions on a split of its store against the truth, or else against what is known."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import Batch, Samples, as_float, load, truth_of
 from inbounds.constraints.constraint import constrained
-from inbounds.errors import BadInput
+from inbounds.evaluation.agreement import agreement
 from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
 from inbounds.evaluation.summary import summarise
 from inbounds.evaluation.surface import require_monai, surface_distances
@@ -62,7 +63,8 @@ def evaluate(
 
     DSC per slice counts an empty prediction on an empty slice as 1, as in the paper; per volume a class that is neither
     predicted nor there is NaN and counted. Surface distances are in mm (MONAI), of the whole volume. `satisfied` tells
-    if a constraint holds, for the probabilities and for the mask.
+    if a constraint holds, for the probabilities and for the mask. A scan without truth is compared with the labels and
+    sizes that are known of it.
 
     Args:
         run: The run.
@@ -74,16 +76,15 @@ def evaluate(
         track: Wraps the scans, for a progress bar.
     """
     store = run.opened_store()
-    if not any(record.truth for record in store.records if record.split == split):
-        raise BadInput(f"{store.path}: there is no truth in the split {split!r} to evaluate against")
-    if surfaces:
+    known = any(record.truth for record in store.records if record.split == split)
+    if known and surfaces:
         require_monai()
     model = model or run.default_model
     network = load_network(run, model, device)
     samples = load(
         store, run.annotation, facts=run.facts, classes=run.classes, split=split, device=device, data_on_device=False
     )
-    truth = truth_of(store, classes=run.classes, split=split)
+    truth = truth_of(store, classes=run.classes, split=split) if known else None
     epoch = kept_epochs(run.weights(model).parent)[model]
     rows: list[Row] = []
     for scan in track(range(len(samples.records))):
@@ -113,7 +114,7 @@ def _scan(
     row: Callable[..., Row],
     network: nn.Module,
     samples: Samples,
-    truth: Tensor,
+    truth: Tensor | None,
     run: Run,
     scan: int,
     surfaces: bool,
@@ -127,16 +128,16 @@ def _scan(
     if largest:
         mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
     rows = _satisfied(row, run, probs, mask, batch)
-    if not record.truth:
-        return rows
+    depth, height, width = record.spacing
+    fitted = (depth, height / record.fit.scale[0], width / record.fit.scale[1])
+    voxel = fitted[0] * fitted[1] * fitted[2] / 1000
+    if truth is None or not record.truth:
+        return rows + _agreement(row, run, mask, batch, voxel)
     positions = samples.slices_of(scan)
     real = truth[positions.start : positions.stop]
     counts = overlap(mask, real, probs.shape[1])
     whole = Scans(torch.zeros(record.slices, dtype=torch.long), 1)
     by_slice, by_volume, errors = dice_per_slice(counts), dice_per_volume(counts, whole), size_error(counts, whole)
-    depth, height, width = record.spacing
-    fitted = (depth, height / record.fit.scale[0], width / record.fit.scale[1])
-    voxel = fitted[0] * fitted[1] * fitted[2] / 1000
     for k, name in enumerate(run.classes, start=1):
         slices = by_slice[:, k].tolist()
         rows += [row(slice=n, klass=name, metric="dsc_slice", value=value) for n, value in enumerate(slices)]
@@ -151,6 +152,22 @@ def _scan(
             numbers |= {"hd95_mm": distances.hd95, "assd_mm": distances.assd}
         rows += [row(klass=name, metric=metric, value=value) for metric, value in numbers.items()]
     return rows
+
+
+def _agreement(row: Callable[..., Row], run: Run, mask: Tensor, batch: Batch, voxel: float) -> list[Row]:
+    """How a mask agrees with what is known, where anything is, and what it measures."""
+    names = ("background", *run.classes)
+    found = agreement(mask, batch.annotation, len(names))
+    rows: list[Row] = []
+    for k, name in enumerate(names):
+        rows += [
+            row(slice=n, klass=name, metric="size_error", value=v) for n, v in enumerate(found.sizes[:, k].tolist())
+        ]
+        numbers = {"label_agreement": float(found.labels[k]), "volume_error": float(found.volume[k])}
+        rows += [row(klass=name, metric=metric, value=value) for metric, value in numbers.items()]
+        if k:
+            rows.append(row(klass=name, metric="volume_ml", value=float((mask == k).sum()) * voxel))
+    return [row for row in rows if not math.isnan(row.value)]
 
 
 def _satisfied(row: Callable[..., Row], run: Run, probs: Tensor, mask: Tensor, batch: Batch) -> list[Row]:

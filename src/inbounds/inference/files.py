@@ -2,7 +2,7 @@
 
 NAME.nii.gz (or .mhd, .nrrd, .png, a folder of PNG slices ...)   the mask, in the format of its scan; NIfTI for DICOM
 NAME_probabilities.npz                                            if asked for
-predictions.csv                                                   a row for each scan and class
+predictions.csv                                                   a row for each scan and class, the most doubtful first
 predictions.json                                                  what the values of a mask stand for, and who made it
 """
 
@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import inbounds
 from inbounds.errors import BadInput
-from inbounds.inference.prediction import BACKGROUND, Prediction
+from inbounds.inference.doubt import PARTS
+from inbounds.inference.prediction import BACKGROUND, Prediction, Region
 from inbounds.inference.predictor import Predictor
 from inbounds.scans.dicom import is_dicom
 from inbounds.scans.pictures import SUFFIXES as PICTURES
@@ -25,7 +26,9 @@ from inbounds.sources.folder import channels as by_channel
 from inbounds.sources.folder import recognise
 from inbounds.writing import write_json, write_table
 
-COLUMNS = ("case", "class", "volume_ml", "size_px", "centroid_slice", "centroid_row", "centroid_col", "note")
+CENTRE = ("centroid_slice", "centroid_row", "centroid_col")
+COLUMNS = ("case", "class", "doubt", "volume_ml", "size_px", *CENTRE, *PARTS, "note")
+WORST = 3
 TABLE, ABOUT = "predictions.csv", "predictions.json"
 
 Cells = tuple[str | int | float, ...]
@@ -40,11 +43,15 @@ class Outcome:
         masks: Where the mask of each scan is, by case.
         warnings: Sentences about single scans, beginning with the case.
         failures: Why a scan has no mask, by case.
+        missing: Sentences about classes that most of the scans lack.
+        look_first: The most doubtful scans, the worst first, and why.
     """
 
     masks: Mapping[str, Path]
     warnings: tuple[str, ...]
     failures: Mapping[str, str]
+    missing: tuple[str, ...] = ()
+    look_first: tuple[str, ...] = ()
 
 
 def predict_files(
@@ -61,7 +68,7 @@ def predict_files(
     The table is written at the end, whatever the end is, and lists the scans whose masks are there.
 
     Args:
-        predictor: The network.
+        predictor: The network, or networks.
         inputs: Scans, folders of slices, or folders of scans.
         out: The folder for the masks.
         probabilities: Write the probabilities too.
@@ -76,7 +83,7 @@ def predict_files(
     targets = {name: mask_path(name, files[0], out) for name, files in cases.items()}
     extra = {name: out / f"{name}_probabilities.npz" for name in cases if probabilities}
     _check_targets(cases, [*targets.values(), *extra.values(), out / TABLE, out / ABOUT], out, overwrite)
-    rows: list[Cells] = []
+    found: dict[str, tuple[tuple[Region, ...], tuple[str, ...]]] = {}
     warnings: list[str] = []
     failures: dict[str, str] = {}
     out.mkdir(parents=True, exist_ok=True)
@@ -92,15 +99,20 @@ def predict_files(
                 continue
             if name in extra:
                 prediction.write_probabilities(extra[name])
-            rows += _rows(name, prediction)
+            found[name] = prediction.regions, prediction.notes
             warnings += [f"{name}: {warning}" for warning in prediction.warnings]
     finally:
-        write_table(out / TABLE, COLUMNS, rows)
+        ranked = [(name, region) for name, (regions, _) in found.items() for region in regions]
+        ranked.sort(key=lambda row: -_doubt(row[1]))  # equal ones stay in order
+        write_table(out / TABLE, COLUMNS, (_cells(name, region, found[name][1]) for name, region in ranked))
         values = dict(enumerate((BACKGROUND, *predictor.classes)))
-        made_by = {"run": str(predictor.run.path.resolve()), "model": predictor.model, "inbounds": inbounds.__version__}
+        runs = [str(run.path.resolve()) for run in predictor.runs]
+        made_by = {"runs": runs, "model": predictor.model, "inbounds": inbounds.__version__}
         write_json(out / ABOUT, {"classes": values, **made_by})
     masks = {name: target for name, target in targets.items() if name not in failures}
-    return Outcome(masks, tuple(warnings), failures)
+    return Outcome(
+        masks, tuple(warnings), failures, _missing([regions for regions, _ in found.values()]), _worst(ranked)
+    )
 
 
 def find(inputs: Iterable[Path], channels: int) -> dict[str, tuple[Path, ...]]:
@@ -197,11 +209,35 @@ def _write(prediction: Prediction, target: Path) -> None:
     aside.rename(target)
 
 
-def _rows(name: str, prediction: Prediction) -> list[Cells]:
-    """The cells of the table; a class that is absent has no centroid."""
-    rows: list[Cells] = []
-    for region in prediction.regions:
-        centre = ["" if math.isnan(value) else round(value, 4) for value in region.centroid]
-        note = "; ".join(filter(None, (region.note, *prediction.notes)))
-        rows.append((name, region.name, round(region.volume_ml, 6), region.voxels, *centre, note))
-    return rows
+def _doubt(region: Region) -> float:
+    return region.doubt.total if region.doubt is not None else 0.0
+
+
+def _missing(found: Sequence[tuple[Region, ...]]) -> tuple[str, ...]:
+    """Which classes are in less than half of the scans."""
+    counts = {each[0].name: sum(region.voxels > 0 for region in each) for each in zip(*found, strict=True)}
+    return tuple(
+        f"{name} was found in {count} of {len(found)} scans" for name, count in counts.items() if 2 * count < len(found)
+    )
+
+
+def _worst(ranked: Sequence[tuple[str, Region]]) -> tuple[str, ...]:
+    """The scans with the most doubtful regions."""
+    worst: dict[str, str] = {}
+    for name, region in ranked:
+        if region.doubt is not None and _doubt(region) > 0 and len(worst) < WORST:
+            worst.setdefault(name, f"{name} ({region.name}, doubt {_doubt(region):.2f}: {region.doubt.reason})")
+    return tuple(worst.values())
+
+
+def _cells(name: str, region: Region, notes: Sequence[str]) -> Cells:
+    """A line of the table; a class that is absent has no centroid, and what is not known is empty."""
+    parts = {} if region.doubt is None else {"doubt": region.doubt.total, **asdict(region.doubt)}
+    doubt, *others = [_cell(parts.get(part, math.nan)) for part in ("doubt", *PARTS)]
+    centre = [_cell(value) for value in region.centroid]
+    note = "; ".join(filter(None, (region.note, *notes)))
+    return (name, region.name, doubt, round(region.volume_ml, 6), region.voxels, *centre, *others, note)
+
+
+def _cell(number: float) -> float | str:
+    return "" if math.isnan(number) else round(number, 4)

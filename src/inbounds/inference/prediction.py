@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float16, UInt8
 
+from inbounds.inference.doubt import Doubt, outside
 from inbounds.scans.format import Scan, Spacing
 from inbounds.scans.scan import write_mask
 from inbounds.store.grid import GridWindow
@@ -31,6 +32,7 @@ class Region:
         centroid: Slice, row and column of its centre of mass in the scan's own voxels, where the middle of the first
             voxel is (0, 0, 0); NaN for a class that is absent.
         note: A sentence if a part of it may be missing.
+        doubt: What speaks against it, where that was asked for.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Region:
     volume_ml: float
     centroid: tuple[float, float, float]
     note: str = ""
+    doubt: Doubt | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,12 @@ class Prediction:
 
 
 def regions(
-    mask: UInt8[np.ndarray, "slices rows columns"], classes: Sequence[str], spacing: Spacing, fit: GridWindow
+    mask: UInt8[np.ndarray, "slices rows columns"],
+    classes: Sequence[str],
+    spacing: Spacing,
+    fit: GridWindow,
+    doubts: Sequence[Doubt] = (),
+    seen: Mapping[str, tuple[float, float]] | None = None,
 ) -> tuple[Region, ...]:
     """Measure each class of a mask.
 
@@ -105,6 +113,8 @@ def regions(
         classes: The names of its values 1, 2, ...
         spacing: In mm.
         fit: The window that the network looked at.
+        doubts: Of each class what is known already, if it is asked for; here its size and its place are added.
+        seen: The least and the most volume of a class in training, in ml.
 
     Example:
         Two voxels side by side, in slice 0, row 3, columns 4 and 5, each 8 x 1 x 1.25 mm: 0.02 ml at (0, 3, 4.5).
@@ -113,9 +123,15 @@ def regions(
     for value, name in enumerate(classes, start=1):
         inside = mask == value
         voxels = int(np.count_nonzero(inside))
+        volume = voxels * math.prod(spacing) / 1000
         centroid = (_centre(inside, 0, voxels), _centre(inside, 1, voxels), _centre(inside, 2, voxels))
-        note = _cut(inside, fit, name) if fit.crops else ""
-        measured.append(Region(name, value, voxels, voxels * math.prod(spacing) / 1000, centroid, note))
+        touching = int(_touching(inside, fit).sum())
+        note, doubt = _note(name, touching, voxels, len(mask), fit) if fit.crops else "", None
+        if doubts:
+            there = max(1, int(inside.any(axis=(1, 2)).sum()))
+            size = outside(volume, seen[name]) if seen and name in seen else math.nan
+            doubt = replace(doubts[value - 1], range=size, edge=touching / there)
+        measured.append(Region(name, value, voxels, volume, centroid, note, doubt))
     return tuple(measured)
 
 
@@ -126,19 +142,24 @@ def _centre(inside: np.ndarray, axis: int, voxels: int) -> float:
     return float(counts @ np.arange(len(counts)) / voxels)
 
 
-def _cut(inside: np.ndarray, fit: GridWindow, name: str) -> str:
-    """A warning if a class is not there or reaches a border of the window, beyond which the scan goes on."""
+def _touching(inside: np.ndarray, fit: GridWindow) -> np.ndarray:
+    """In which slices a region reaches a border of the window beyond which the scan goes on."""
     bottom, right = fit.top + fit.height, fit.left + fit.width
     rows, columns = fit.original
-    if not inside.any():
-        seen = f"{min(fit.height, rows)} x {min(fit.width, columns)}"
-        return f"{name} was not found; of {rows} x {columns} pixels the run looks at {seen} in the middle only"
     above_and_below = [fit.top] * (fit.top > 0) + [bottom - 1] * (bottom < rows)
     beside = [fit.left] * (fit.left > 0) + [right - 1] * (right < columns)
-    touching = inside[:, above_and_below].any(axis=(1, 2)) | inside[:, :, beside].any(axis=(1, 2))
-    if not touching.any():
+    return np.logical_or(inside[:, above_and_below].any(axis=(1, 2)), inside[:, :, beside].any(axis=(1, 2)))
+
+
+def _note(name: str, touching: int, voxels: int, slices: int, fit: GridWindow) -> str:
+    """A warning if a class is not there or reaches such a border."""
+    rows, columns = fit.original
+    if not voxels:
+        seen = f"{min(fit.height, rows)} x {min(fit.width, columns)}"
+        return f"{name} was not found; of {rows} x {columns} pixels the run looks at {seen} in the middle only"
+    if not touching:
         return ""
     return (
         f"{name} reaches the border of the {fit.height} x {fit.width} pixels that the run looks at, in "
-        f"{int(touching.sum())} of {len(inside)} slices, and the slices have {rows} x {columns}: a part may be missing"
+        f"{touching} of {slices} slices, and the slices have {rows} x {columns}: a part may be missing"
     )

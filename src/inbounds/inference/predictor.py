@@ -1,4 +1,4 @@
-"""A run's network, kept in memory and ready for scan after scan."""
+"""The network of a run, or those of several, kept in memory and ready for scan after scan."""
 
 from __future__ import annotations
 
@@ -8,40 +8,50 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped, UInt8
+from torch import Tensor
 
 from inbounds.batches.samples import as_float
 from inbounds.errors import BadInput
+from inbounds.inference.doubt import Doubt, disagreement, in_pieces
 from inbounds.inference.forward import CHUNK
 from inbounds.inference.forward import probabilities as forward
 from inbounds.inference.largest import keep_largest
 from inbounds.inference.prediction import Prediction, regions
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
-from inbounds.runs.run import Run
+from inbounds.runs.run import Run, open_runs
 from inbounds.scans.format import Spacing
 from inbounds.scans.pictures import PictureGeometry
 from inbounds.scans.scan import same_geometry
 from inbounds.sources.source import read_image
+from inbounds.store.grid import GridWindow
 from inbounds.store.prepare import on_grid, placed, read_plan
+from inbounds.store.record import Record
+from inbounds.store.store import Store
 from inbounds.store.survey import LOST
+
+MIRRORED = (-1, -2)
+"""The axes along which an image is turned round, to see whether its mask turns with it."""
 
 
 class Predictor:
-    """A run's network with the run's own preparation: a scan is made to look as those in the store did, and back.
+    """Networks with their runs' own preparation: a scan is made to look as those in the store did, and back.
 
     A new scan is normalised over its volume, fitted to the run's grid and rounded exactly as in the run's store, so the
     mask of a training scan is that of its stored slices, bit for bit. Each voxel of the mask takes the class of the
-    grid pixel that its centre lies in; what lies outside the grid's window is background.
+    grid pixel that its centre lies in; what lies outside the grid's window is background. The probabilities of several
+    runs are averaged.
 
     Args:
-        run: A run, or its folder.
+        runs: A run, its folder, or a folder of runs such as folds; or several of these, prepared alike.
         model: `best` (where a truth could choose it) or `last`; by default the first of them that the run keeps.
         device: Such as `cpu` or `cuda:1`; `auto` takes a GPU where there is one.
         largest: Of each class, keep the largest connected piece of a mask only.
+        doubt: Look for what speaks against each mask. The network then sees each image mirrored too: three passes.
 
     Raises:
-        BadInput: The run keeps no such network, or does not say how its scans were prepared.
+        BadInput: A run keeps no such network, does not say how its scans were prepared, or does not fit the others.
 
     Example:
         predictor = Predictor("runs/tags")
@@ -51,21 +61,50 @@ class Predictor:
     """
 
     def __init__(
-        self, run: Run | Path | str, model: str | None = None, device: str = "auto", *, largest: bool = False
+        self,
+        runs: Run | Path | str | Sequence[Run | Path | str],
+        model: str | None = None,
+        device: str = "auto",
+        *,
+        largest: bool = False,
+        doubt: bool = True,
     ) -> None:
-        self.run = run if isinstance(run, Run) else Run.open(Path(run))
-        self.model = model or self.run.default_model
+        given = [runs] if isinstance(runs, Run | Path | str) else runs
+        self.runs = [run for one in given for run in ([one] if isinstance(one, Run) else open_runs(Path(one)))]
+        if not self.runs:
+            raise BadInput("no run to predict with; name at least one")
+        self.run = self.runs[0]
+        self.models = [model or run.default_model for run in self.runs]
         self.device = _device(device)
-        self.largest = largest
+        self.largest, self.doubt = largest, doubt
         how = self.run.about.get("preparation", {})
         where, remedy = self.run.path / "run.json", "prepare the store with `inbounds prepare` and train again"
         self.plan = read_plan(how, str(where), remedy)
-        self.network = load_network(self.run, self.model, self.device)
+        for run in self.runs[1:]:
+            for what in ("classes", "channels", "preparation"):
+                mine, first = run.about.get(what), self.run.about.get(what)
+                if mine != first:
+                    raise BadInput(
+                        f"{run.path}: its {what} are {mine!r}, those of {self.run.path} are {first!r}; predict with "
+                        "runs of the same data and classes"
+                    )
+        self.networks = [load_network(run, name, self.device) for run, name in zip(self.runs, self.models, strict=True)]
+        ranges = [run.volumes for run in self.runs]
+        self.seen = {
+            name: (min(each[name][0] for each in ranges), max(each[name][1] for each in ranges))
+            for name in self.classes
+            if all(name in each for each in ranges)
+        }
 
     @property
     def classes(self) -> tuple[str, ...]:
         """What the values 1, 2, ... of a mask stand for."""
         return self.run.classes
+
+    @property
+    def model(self) -> str:
+        """`best` or `last`; both, where some runs had a truth to choose by and others had not."""
+        return ", ".join(dict.fromkeys(self.models))
 
     def predict(self, scan: Path | str | Sequence[Path | str], *, probabilities: bool = False) -> Prediction:
         """Segment a scan of any format that `inbounds.scans.scan` reads.
@@ -127,30 +166,72 @@ class Predictor:
                 )
         return self._segment(stacked, spacing, "the array", probabilities)
 
+    def predict_stored(self, store: Store, record: Record) -> Prediction:
+        """Segment a scan of a store that was prepared as the run's, as if it came from its file."""
+        stored = store.images[record.first : record.range.stop]
+        return self._found(stored, record.fit, record.spacing, f"{store.path}, {record.name}", keep=False)
+
     def _segment(
         self, image: Shaped[np.ndarray, "channels slices rows columns"], spacing: Spacing, name: str, keep: bool
     ) -> Prediction:
-        slices, rows, columns = image.shape[1:]
         plan = self.plan
-        fit = placed((rows, columns), plan.shape, spacing, plan.fit, plan.pixel)
+        fit = placed(image.shape[2:], plan.shape, spacing, plan.fit, plan.pixel)
         stored, _ = on_grid(image, fit, plan.dtype, plan.window)
-        mask = np.zeros((slices, rows, columns), dtype=np.uint8)
+        return self._found(stored, fit, spacing, name, keep)
+
+    def _found(
+        self,
+        stored: Shaped[np.ndarray, "slices channels H W"],
+        fit: GridWindow,
+        spacing: Spacing,
+        name: str,
+        keep: bool,
+    ) -> Prediction:
+        mask = np.zeros((len(stored), *fit.original), dtype=np.uint8)
         kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None
-        for first in range(0, slices, CHUNK):  # what is in the scan's own size is never held for all classes at once
+        passes: list[UInt8[np.ndarray, "P n H W"]] = []
+        for first in range(0, len(mask), CHUNK):  # what is in the scan's own size is never held for all classes at once
             some = slice(first, first + CHUNK)
-            probs = forward(self.network, as_float(torch.from_numpy(stored[some]).to(self.device)))
-            if not bool(probs.isfinite().all()):
-                raise BadInput(
-                    f"{name}: the network {self.model!r} of {self.run.path} gives numbers that are not finite; choose "
-                    "another model, or train again"
-                )
-            mask[some] = fit.back(most_probable(probs).to(torch.uint8).cpu().numpy())
+            probs, others = self._look(as_float(torch.from_numpy(stored[some]).to(self.device)), name)
+            passes.append(np.stack([most_probable(one).to(torch.uint8).cpu().numpy() for one in (probs, *others)]))
+            mask[some] = fit.back(passes[-1][0])
             if kept is not None:
                 for k, plane in enumerate(probs.half().cpu().numpy().swapaxes(0, 1)):
                     kept[k, some] = fit.back(plane, outside=int(k == 0))
-        if self.largest:
-            mask = keep_largest(mask)
-        return Prediction(mask, regions(mask, self.classes, spacing, fit), spacing, probabilities=kept)
+        doubts: list[Doubt] = []
+        if self.doubt or self.largest:
+            largest = keep_largest(mask)
+            doubts = self._doubts(np.concatenate(passes, axis=1), mask, largest) if self.doubt else []
+            mask = largest if self.largest else mask
+        return Prediction(
+            mask, regions(mask, self.classes, spacing, fit, doubts, self.seen), spacing, probabilities=kept
+        )
+
+    def _look(self, image: Float[Tensor, "B channels H W"], name: str) -> tuple[Tensor, list[Tensor]]:
+        """Probabilities, and those to compare them with: of the mirrored images, and of each of several runs."""
+
+        def each(seen: Tensor) -> list[Tensor]:
+            return [forward(network, seen) for network in self.networks]
+
+        alone = each(image)
+        for run, model, probs in zip(self.runs, self.models, alone, strict=True):
+            if not bool(probs.isfinite().all()):
+                raise BadInput(
+                    f"{name}: the network {model!r} of {run.path} gives numbers that are not finite; choose "
+                    "another model, or train again"
+                )
+        probs = torch.stack(alone).mean(dim=0)
+        if not self.doubt:
+            return probs, []
+        turned = [torch.stack(each(image.flip(axis))).mean(dim=0).flip(axis) for axis in MIRRORED]
+        return probs, turned + (alone if len(alone) > 1 else [])
+
+    def _doubts(self, passes: np.ndarray, mask: np.ndarray, largest: np.ndarray) -> list[Doubt]:
+        """What the passes over a scan and the pieces of its mask say of each class."""
+        mine, turned, alone = passes[0], passes[1 : 1 + len(MIRRORED)], passes[1 + len(MIRRORED) :]
+        K = len(self.classes)
+        parts = in_pieces(mask, largest, K), disagreement(mine, turned, K), disagreement(mine, alone, K)
+        return [Doubt(pieces=a, mirrored=b, runs=c) for a, b, c in zip(*parts, strict=True)]
 
     def _check_channels(self, what: str, count: int) -> None:
         if count != self.run.channels:

@@ -61,7 +61,7 @@ def _choose(results: Sequence[Result], store: Store, split: str, klass: str) -> 
         if values:
             scores[case] = float(np.mean(values))
     if not scores:
-        if any(result.summaries for result in results):
+        if any(record.truth for record in store.records if record.split == split):
             return []
         order = [record.name for record in store.records if record.split == split]
         names = ("first", "middle", "last")

@@ -33,7 +33,7 @@ class Result:
         kept: The epoch of each network it keeps.
         model: The network it is judged by.
         curves: What it measured epoch by epoch.
-        summaries: By model, the means of its evaluation on the split; none without truth.
+        summaries: By model, the means of its evaluation on the split.
         cases: By class and scan, the DSC per volume of `model`.
         slices: By class, scan and slice, the DSC of `model`.
     """
@@ -58,9 +58,7 @@ def unmeasured(runs: Sequence[Run], split: str) -> list[tuple[Run, str]]:
         BadInput: The runs cannot be compared, for they do not hold out the same scans, or one is named twice.
     """
     _names(runs)
-    store = _common_store(runs, split)
-    if not any(record.truth for record in store.records if record.split == split):
-        return []
+    _common_store(runs, split)
     wanted = [(run, model) for run in runs for model in _models(run)]
     return [(run, model) for run, model in wanted if _summary(run, split, model) is None]
 

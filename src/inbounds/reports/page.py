@@ -88,7 +88,8 @@ def render(
         together=[_row(view, results, masks, store) for view in views if not view.klass],
         legend=[(klass, store.class_index(klass) % len(PALETTE)) for klass in classes],
         palette=PALETTE,
-        satisfied_share={result.name: satisfied_share(result, split) for result in results},
+        agreement={result.name: list(_agreement(result)) for result in results},
+        satisfied_share={result.name: satisfied_share(result) for result in results},
         settings={result.name: list(settings_of(result.run)) for result in results},
         provenance={result.name: list(provenance_of(result.run)) for result in results},
         total=sum,
@@ -140,17 +141,29 @@ def _satisfied_lines(numbered: Iterable[tuple[int, Result]], klass: str = "") ->
         yield Line(n, result.name, hard)
 
 
-def satisfied_share(result: Result, split: str) -> float | None:
+def _agreement(result: Result) -> Iterator[tuple[str, list[Any]]]:
+    """Of each class: labelled pixels, sizes of slices and volumes that agree, and the bounds that both keep to."""
+    metrics, classes = result.summaries.get(result.model, {}), result.run.classes
+    scopes = {
+        one.scope: f"satisfied_hard_{name}"
+        for name, one in result.run.settings.constraints.items()
+        if one.statistic["name"] == "size"
+    }
+    for klass in ("background", *classes):
+        whose = "" if (klass,) == classes else klass
+        columns = [("label_agreement", klass), ("size_error", klass), (scopes.get("image", ""), whose)]
+        columns += [("volume_error", klass), (scopes.get("volume", ""), whose)]
+        entries = [metrics.get(metric, {}).get(key) for metric, key in columns]
+        if metrics.keys() & {"label_agreement", "size_error", "volume_error"}:
+            yield klass, entries
+
+
+def satisfied_share(result: Result) -> float | None:
     """The share of bounds that the masks of a run's chosen network keep, over all its constraints."""
     metrics = result.summaries.get(result.model, {})
     entries = [metrics[metric][""] for metric in metrics if metric.startswith("satisfied_hard_")]
     counts = [(float(entry["mean"]), int(entry["n"] or 0)) for entry in entries if entry["mean"] is not None]
-    if counts:
-        return sum(mean * n for mean, n in counts) / sum(n for _, n in counts)
-    if split != "validation":
-        return None
-    epoch = result.kept.get(result.model)
-    return next((value for number, value in _curve(result, "satisfied", "") if number == epoch), None)
+    return sum(mean * n for mean, n in counts) / sum(n for _, n in counts) if counts else None
 
 
 def _row(view: View, results: Sequence[Result], masks: Sequence[Masks], store: Store) -> dict[str, Any]:

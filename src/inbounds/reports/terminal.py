@@ -47,7 +47,9 @@ def store_tables(content: dict[str, Any]) -> None:
 def evaluation_table(summary: dict[str, Any]) -> None:
     """The means of an evaluation, for people."""
     title = f"{summary['run']}: {summary['split']}, model {summary['model']} (epoch {summary['epoch']})"
-    table = Table("metric", "class", "mean", "std", "median", "n", "not defined", title=title, title_justify="left")
+    table = Table(
+        "metric", "class", "mean", "std", "median", "n", "not defined", title=title, title_justify="left", box=None
+    )
     for metric, by_class in summary["metrics"].items():
         for klass, row in by_class.items():
             cells = ("" if row[k] is None else f"{row[k]:.4g}" for k in ("mean", "std", "median"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inbounds.config import Hybrid
-from inbounds.constraints import Common, Constraint, Fixed, Individual, Tags
+from inbounds.constraints import Common, Constraint, Fixed, Individual, Known, Tags
 from inbounds.store.store import FULL
 from inbounds.supervision import Supervision
 
@@ -53,6 +53,8 @@ def _phrase(constraint: Constraint, classes: Sequence[str]) -> str:
         margin = f"{bounds.absolute:.3g}{unit}" if bounds.relative is None else f"{100 * bounds.relative:.3g} %"
         side = "at most {} above" if bounds.tight == "upper" else "within {} of"
         return f"{what}{of} {side.format(margin)} each {whose}'s own"
+    if isinstance(bounds, Known):
+        return f"{what}{of} as far as each {whose}'s is known, numbers within {100 * bounds.relative:.3g} %"
     if isinstance(bounds, Common | Fixed):
         where = " where it is there" if isinstance(bounds, Common) else ""
         return f"{what}{of} {_range(bounds.lower, bounds.upper)}{unit}{where}, the same for every {whose}"

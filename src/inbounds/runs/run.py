@@ -14,7 +14,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -224,6 +224,16 @@ class Run:
         write_json(self.path / "run.json", self.about)
 
     @property
+    def volumes(self) -> dict[str, tuple[float, float]]:
+        """The least and the most of each class in a training scan, in ml, as far as it was noted."""
+        return {name: (low, high) for name, (low, high) in self.about.get("volumes", {}).items()}
+
+    def note_volumes(self, volumes: Mapping[str, tuple[float, float]]) -> None:
+        """Write down how large classes are in training scans."""
+        self.about["volumes"] = {name: list(ends) for name, ends in volumes.items()}
+        write_json(self.path / "run.json", self.about)
+
+    @property
     def start(self) -> Path | None:
         """The weights that it begins with, if they are those of another run."""
         file = self.path / START
@@ -271,6 +281,15 @@ class Run:
         if store.checksums != self.about["data"]["checksums"]:
             raise BadInput(f"{self.store}: not the data that {self.path} was trained on: its checksums differ")
         return store.folded(*self.about["fold"]) if "fold" in self.about else store
+
+
+def open_runs(path: Path) -> list[Run]:
+    """The runs that a path stands for: a run, all runs in a folder, such as folds, or several paths with commas."""
+    opened = []
+    for place in [path] if path.exists() else [Path(part.strip()) for part in str(path).split(",")]:
+        inside = [] if (place / "run.json").is_file() else sorted(place.glob("*/run.json"))
+        opened += [Run.open(file.parent) for file in inside] or [Run.open(place)]
+    return opened
 
 
 def _try(

@@ -23,6 +23,7 @@ from inbounds.batches.samples import by_scan, by_slice
 from inbounds.errors import BadInput
 from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
+from inbounds.inference.volumes import volume_ranges
 from inbounds.runs import checkpoint
 from inbounds.runs.checkpoint import State, load_weights
 from inbounds.runs.model import build_network
@@ -304,6 +305,8 @@ class Trainer:
                 written.result()
         finally:
             log.close()
+        if self.state.epoch > before or not self.run.volumes:
+            self.run.note_volumes(volume_ranges(self.run, self.samples, self.stream.device))
 
     def _take(self) -> checkpoint.Taken:
         """A loss tells of weights that are not finite one step later: the last step of an epoch has none."""
