@@ -48,7 +48,14 @@ def test_complete_labels_need_no_regulariser(store: Store) -> None:
     chosen = planned(store, "full", "full").settings
     assert "regularisers" not in chosen
     assert "constraints" not in chosen
-    assert set(planned(store).settings["regularisers"]) == {"pairwise", "teacher"}
+    assert set(planned(store).settings["regularisers"]) == {"border", "teacher"}
+
+
+def test_neighbours_belong_together_where_background_is_labelled_too(store: Store) -> None:
+    taught, alone = (planned(store, labels=labels).settings["regularisers"] for labels in ("both", "disc"))
+    assert set(taught) == {"pairwise", "teacher"}
+    assert taught["teacher"]["ramp"] == [0.4, 0.8]
+    assert alone["teacher"]["ramp"] == [0.1, 0.4]
 
 
 def test_a_network_that_a_person_names_is_left_alone(store: Store) -> None:
@@ -58,7 +65,7 @@ def test_a_network_that_a_person_names_is_left_alone(store: Store) -> None:
 
 
 def test_a_small_image_has_few_levels(store: Store) -> None:
-    assert planned(store).settings["network"]["settings"]["levels"] == 3  # 48, 24, 12 pixels
+    assert planned(store).settings["network"]["settings"]["levels"] == 4  # 48, 24, 12, 6 pixels
 
 
 def test_a_class_that_nothing_shows_is_said(store: Store) -> None:
