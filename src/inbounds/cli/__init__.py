@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(prepare.app, name="prepare")
-_on_stores = (data.annotate, data.facts, data.info, data.verify, data.preview)
+_on_stores = (data.example, data.annotate, data.facts, data.info, data.verify, data.preview)
 _on_runs = (runs.recipes, runs.train, runs.evaluate, runs.predict, runs.report, runs.export)
 for _command in (*_on_stores, *_on_runs):
     app.command()(_command)

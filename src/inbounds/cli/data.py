@@ -16,6 +16,25 @@ Strategy = StrEnum("Strategy", ["erosion", "disc", "centroid", "scribble", "box"
 """How weak labels are simulated."""
 
 
+def example(
+    folder: Annotated[Path, typer.Argument(help="The folder to write.")],
+    patients: Annotated[int, typer.Option(min=4, help="How many patients, two scans each; a quarter is new.")] = 40,
+    side: Annotated[int, typer.Option(min=48, help="Rows and columns of a slice.")] = 96,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write generated hearts as a person would have them: scans, clicks.csv, sizes.csv, and new scans to segment."""
+    from inbounds.progress import bar
+    from inbounds.sources import phantom
+    from inbounds.sources.example import write_example
+
+    scans = phantom.sources(patients, side=side, seed=seed)
+    write_example(scans, phantom.CLASSES, folder, seed=seed, track=bar("drawing"))
+    count = sum(scan.split == "train" for scan in scans)
+    text = f"{folder}: {count} scans with clicks.csv and sizes.csv, and {len(scans) - count} new ones; classes: "
+    answer(as_json, text + ",".join(phantom.CLASSES), folder=folder, scans=count, classes=phantom.CLASSES)
+
+
 def annotate(
     store: StorePath,
     name: Annotated[str, typer.Option(help="What to call the annotation.")],

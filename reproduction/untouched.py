@@ -1,0 +1,83 @@
+"""`python -m reproduction.untouched OUT`: the five commands of the README on a person's folder, with nothing set.
+
+OUT/folder has scans, clicks and sizes (see `inbounds example`): generated hearts, or ACDC with --acdc, where every
+fifth training patient is new and those that validate elsewhere stay out of sight. What the masks are worth is printed,
+and written to OUT/untouched.json.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from inbounds.cli import run_program
+from inbounds.progress import bar
+from inbounds.scans.scan import read_labels
+from inbounds.sources import acdc, phantom
+from inbounds.sources.example import write_example
+from inbounds.sources.source import Source
+from inbounds.writing import write_json
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+COMMANDS = (
+    "prepare folder {folder}/scans {out}/store --classes {classes}",
+    "annotate {out}/store --points {folder}/clicks.csv --name clicks",
+    "facts {out}/store --import {folder}/sizes.csv --name sizes",
+    "train --store {out}/store --annotation clicks --facts sizes --run {out}/run --minutes {minutes:g}",
+    "predict {out}/run {folder}/new --out {out}/masks",
+)
+
+
+def of_acdc(root: Path) -> list[Source]:
+    """The training patients of ACDC, of whom every fifth is new."""
+    scans = [scan for scan in acdc.sources(root) if scan.split == "train"]
+    new = set(sorted({scan.patient for scan in scans})[4::5])
+    return [replace(scan, split="validation" if scan.patient in new else "train") for scan in scans]
+
+
+def overlap(masks: Path, truth: Path, classes: int) -> np.ndarray:
+    """DSC of each new scan and class, `(scans, classes)`; NaN where a class is neither there nor found."""
+    scores = []
+    for file in sorted(truth.iterdir()):
+        found, real = read_labels(masks / file.name).array, read_labels(file).array
+        pairs = [(found == k, real == k) for k in range(1, classes)]
+        scores.append([2 * (a & b).sum() / (a.sum() + b.sum()) if (a | b).any() else np.nan for a, b in pairs])
+    return np.array(scores)
+
+
+@app.command()
+def untouched(
+    out: Annotated[Path, typer.Argument(help="The folder for everything.")],
+    minutes: Annotated[float, typer.Option(help="Time for training.")] = 5,
+    archive: Annotated[Path | None, typer.Option("--acdc", help="The ACDC archive; else generated hearts.")] = None,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+) -> None:
+    """Train from clicks and rough sizes as a person would, and see what the masks are worth."""
+    data = phantom if archive is None else acdc
+    scans = phantom.sources(40, seed=seed) if archive is None else of_acdc(archive)
+    write_example(scans, data.CLASSES, out / "folder", seed=seed, track=bar("writing"))
+    names = {"folder": out / "folder", "out": out, "classes": ",".join(data.CLASSES), "minutes": minutes}
+    for command in COMMANDS:
+        words = shlex.split(command.format(**names))
+        typer.secho(f"inbounds {shlex.join(words)}", bold=True)
+        begun = time.monotonic()
+        subprocess.run([sys.executable, "-m", "inbounds", *words], check=True)
+        typer.echo(f"({time.monotonic() - begun:.0f} s)")
+    scores = overlap(out / "masks", out / "folder" / "truth", len(data.CLASSES))
+    means = dict(zip(data.CLASSES[1:], np.nanmean(scores, axis=0).round(4).tolist(), strict=True))
+    result = {"minutes": minutes, "seed": seed, "scans": len(scores), "dsc": means}
+    result["mean"] = round(float(np.mean(list(means.values()))), 4)
+    write_json(out / "untouched.json", result)
+    typer.echo(f"DSC of new scans: {result['mean']:.3f} ({', '.join(f'{k} {v:.3f}' for k, v in means.items())})")
+
+
+if __name__ == "__main__":
+    run_program(app, "python -m reproduction.untouched")
