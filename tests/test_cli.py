@@ -15,6 +15,7 @@ from inbounds.store.store import Store
 
 COMMANDS = [
     "recipes",
+    "example",
     "annotate",
     "facts",
     "info",
