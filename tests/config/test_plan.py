@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inbounds.config import read_settings
-from inbounds.config.plan import Plan, plan
+from inbounds.config.plan import Plan, half_on_cpu, plan
 from inbounds.store.annotate import simulate
 from inbounds.store.store import Store
 from training_runs import hearts_store
@@ -30,7 +30,7 @@ def test_a_plan_can_be_trained_with(store: Store, recipe: str, gpu: bool) -> Non
     settings = read_settings(recipe, layers=[chosen.settings])
     assert settings.training.epochs is None
     assert settings.network.name == "unet"
-    assert settings.training.precision == ("bf16-mixed" if gpu else "32")
+    assert settings.training.precision == ("bf16-mixed" if gpu or half_on_cpu() else "32")
 
 
 def test_bounds_wait_where_labels_can_teach_by_themselves(store: Store) -> None:
