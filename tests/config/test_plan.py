@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from inbounds.config import read_settings
 from inbounds.config.plan import Plan, half_on_cpu, plan
+from inbounds.sources import phantom as hearts
 from inbounds.store.annotate import simulate
+from inbounds.store.grid import GridWindow
+from inbounds.store.prepare import Plan as Large
+from inbounds.store.prepare import prepare
 from inbounds.store.store import Store
 from training_runs import hearts_store
 
@@ -90,3 +96,16 @@ def test_a_class_that_nothing_shows_is_said(store: Store) -> None:
         table.write_text("\n".join(["case,slice,class,present,size_px", *rows]) + "\n")
         store.import_facts(table, name)
         assert bool(said(f"two+{name}")) == told, name
+
+
+def test_a_cpu_halves_the_resolution_of_large_slices(tmp_path: Path) -> None:
+    sources = hearts.sources(4, side=96)
+    large = prepare(
+        sources, tmp_path / "large", Large("tiny", hearts.CLASSES, (192, 192), GridWindow.pad, "none")
+    ).store
+    simulate(large, "both", "disc", [1, 2, 3], background=True)
+    slow, fast = (planned(large, labels="both", gpu=gpu).settings for gpu in (False, True))
+    assert slow["network"]["settings"]["coarse"] == 2
+    assert slow["regularisers"]["pairwise"]["term"]["stride"] == 4
+    assert "coarse" not in fast["network"]["settings"]
+    assert "stride" not in fast["regularisers"]["pairwise"]["term"]

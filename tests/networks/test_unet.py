@@ -36,7 +36,17 @@ def test_long_connections_reach_the_scores() -> None:
     torch.testing.assert_close(network(image), expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("settings", [{"width": 0}, {"levels": 1}])
+def test_a_coarse_one_sees_blocks_of_pixels() -> None:
+    sizes: list[tuple[int, ...]] = []
+    network = UNet(1, 2, width=2, levels=3, coarse=2)
+    for level in network.down:
+        level.register_forward_hook(lambda _m, _i, output: sizes.append(tuple(output.shape[2:])))
+    assert network(torch.rand(1, 1, 32, 48)).shape == (1, 2, 32, 48)
+    assert sizes == [(16, 24), (8, 12), (4, 6)]
+    assert network.multiple == 8
+
+
+@pytest.mark.parametrize("settings", [{"width": 0}, {"levels": 1}, {"coarse": 0}])
 def test_refuses(settings: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="at least 1 feature map and 2 levels"):
         UNet(1, 2, **settings)

@@ -17,6 +17,8 @@ from inbounds.config.build import in_training
 from inbounds.config.settings import Settings
 from inbounds.store.store import FULL, Store
 
+COARSE = 192
+"""Pixels along the shorter side from which a CPU computes at half the resolution: else it makes too few steps."""
 COARSEST = 5
 """Pixels along the shorter side at the coarsest level of a network: fewer show no shape."""
 WAIT = (0.05, 0.3)
@@ -130,9 +132,10 @@ def plan(
     if "name" not in settings.network.model_fields_set:
         layer["network"] = _network(store, gpu)
         shape = layer["network"]["settings"]
+        half = " at half the resolution" if "coarse" in shape else ""
         words.append(
-            f"network: a U-Net of width {shape['width']} with {shape['levels']} levels ({'GPU' if gpu else 'CPU'}, "
-            f"{store.shape[0]}x{store.shape[1]} pixels)"
+            f"network: a U-Net of width {shape['width']} with {shape['levels']} levels{half} "
+            f"({'GPU' if gpu else 'CPU'}, {store.shape[0]}x{store.shape[1]} pixels)"
         )
     words.append(f"steps: batches of {batch}, learning rate 0.002 on a cosine, averaged weights")
     words.append("augmentation: turns of up to 30 degrees, zoom of up to 1.25, contrast and brightness")
@@ -140,6 +143,8 @@ def plan(
     taught = bool(settings.hybrid.full_scans) or known.labelled.keys() >= {0, *store.chosen(classes)}
     if not (full or settings.proposals):
         _regularise(layer, words, taught)
+        if taught and "coarse" in layer.get("network", {}).get("settings", {}):
+            layer["regularisers"]["pairwise"]["term"]["stride"] = 4
     if not full and settings.proposals is None:
         _bound(layer, words, settings, known, taught, margin)
     return Plan(layer, tuple(words))
@@ -194,9 +199,11 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
 
 
 def _network(store: Store, gpu: bool) -> dict[str, Any]:
-    width = 32 if gpu else 16
-    levels = max(2, min(6 if gpu else 5, 1 + int(math.log2(max(1, min(store.shape) / COARSEST)))))
-    return {"name": "unet", "settings": {"width": width, "levels": levels, "most": 10 * width if gpu else 8 * width}}
+    width, side = (32 if gpu else 16), min(store.shape)
+    coarse = 2 if not gpu and side >= COARSE else 1
+    levels = max(2, min(6 if gpu else 5, 1 + int(math.log2(max(1, side / coarse / COARSEST)))))
+    settings = {"width": width, "levels": levels, "most": 10 * width if gpu else 8 * width}
+    return {"name": "unet", "settings": settings | ({"coarse": coarse} if coarse > 1 else {})}
 
 
 def _regularise(layer: dict[str, Any], words: list[str], taught: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import logging
 import math
 import os
 import shutil
@@ -87,7 +88,9 @@ def fabric_module() -> ModuleType:
     """Lightning Fabric, from whichever of its two packages is installed."""
     for name in ("lightning.fabric", "lightning_fabric"):
         with suppress(ImportError):
-            return importlib.import_module(name)
+            module = importlib.import_module(name)
+            logging.getLogger(name).setLevel(logging.WARNING)  # what it computes with is in the plan
+            return module
     raise BadInput("training needs Lightning Fabric: pip install 'inbounds[train]'")
 
 
