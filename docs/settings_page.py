@@ -21,7 +21,8 @@ from inbounds.config import settings as config
 HEAD = """# Settings
 
 Every key that a run understands. Give a few with `--set training.epochs=50 network.name=unet`, many as a TOML file with
-`--config`, whose tables are the headings below. [Training](training.md) says which to change when.
+`--config`, whose tables are the headings below. `inbounds train` chooses other values than the defaults here, and prints
+what it [chose](training.md#what-is-chosen); what a person sets counts above that.
 
 This page is written by `docs/settings_page.py`.
 """
@@ -91,10 +92,11 @@ def values(field: FieldInfo) -> str:
     if config.Ramp in get_args(kind):
         return "two shares, the second larger"
     kinds = [kind] if kind in WORDS or get_origin(kind) is Literal else [k for k in get_args(kind) if k is not NoneType]
-    limits = [
-        words.format(getattr(one, key)) for one in field.metadata for key, words in LIMITS.items() if hasattr(one, key)
-    ]
-    return ", ".join([*(words for kind in kinds for words in choices(kind)), *limits])
+    limits = {key: getattr(one, key) for one in field.metadata for key in LIMITS if hasattr(one, key)}
+    words = [word for kind in kinds for word in choices(kind)]
+    if {"ge", "le"} <= limits.keys():
+        return f"{words[0].removesuffix('number')}{limits['ge']:,} to {limits['le']:,.0f}"
+    return ", ".join([*words, *(LIMITS[key].format(limit) for key, limit in limits.items())])
 
 
 def choices(kind: Any) -> list[str]:

@@ -53,19 +53,18 @@ def test_demo_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr("inbounds.training.train_many.train_many", train_here)
     demo = importlib.import_module("demo")
     out = tmp_path / "demo"
-    short = ["--out", str(out), "--epochs", "1", "--patients", "4"]
+    short = ["--out", str(out), "--epochs", "1", "--patients", "8"]
     demo.main(short)
-    assert "$ inbounds train tags,common,individual" in capsys.readouterr().out
+    assert "$ inbounds train partial,known" in capsys.readouterr().out
     table = table_of(out / "demo.csv")
-    assert [row[0] for row in table[1:]] == ["partial", "tags", "common", "individual", "full"]
-    assert [bool(row[2]) for row in table[1:]] == [False, True, True, True, False]
+    assert [row[0] for row in table[1:]] == ["clicks alone", "clicks and rough sizes"]
     assert (out / "demo.png").read_bytes().startswith(b"\x89PNG")
-    assert "individual" in (out / "index.html").read_text(encoding="utf-8")
+    assert "known" in (out / "index.html").read_text(encoding="utf-8")
 
-    begun = (out / "runs" / "full" / "seed-0" / "run.json").stat().st_mtime_ns
+    begun = (out / "runs" / "known" / "seed-0" / "run.json").stat().st_mtime_ns
     demo.main(short)
     assert "prepare" not in capsys.readouterr().out, "what was finished is done again"
-    assert (out / "runs" / "full" / "seed-0" / "run.json").stat().st_mtime_ns == begun
+    assert (out / "runs" / "known" / "seed-0" / "run.json").stat().st_mtime_ns == begun
     assert table_of(out / "demo.csv") == table
 
     demo.start_over_if_changed(out, {"patients": 5})
@@ -78,10 +77,6 @@ def test_readme_shows_the_table_of_the_demo() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for row in (columns, *rows):
         assert f"| {' | '.join(row)} |" in readme
-    partial, *rising = (float(row[1]) for row in rows)
-    tags, common, individual, full = rising
-    assert partial < 0.2
-    assert rising == sorted(rising)
-    assert common - tags > 0.05
-    assert individual - common > 0.05
-    assert full - individual < 0.05
+    clicks, sizes = (float(row[1]) for row in rows)
+    assert sizes > 0.7
+    assert sizes > clicks + 0.05
