@@ -21,7 +21,7 @@ from inbounds.config import settings as config
 HEAD = """# Settings
 
 Every key that a run understands. Give a few with `--set training.epochs=50 network.name=unet`, many as a TOML file with
-`--config`, whose tables are the headings below. `inbounds train` chooses other values than the defaults here, and prints
+`--config`, whose tables are the headings below. `inbounds train` chooses other values than these defaults, and prints
 what it [chose](training.md#what-is-chosen); what a person sets counts above that.
 
 This page is written by `docs/settings_page.py`.
