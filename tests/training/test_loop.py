@@ -442,6 +442,25 @@ def test_a_teacher_needs_averaged_weights(tmp_path: Path, store: Store) -> None:
         Trainer(start(tmp_path / "run", store, "tags", "regularisers.teacher={term='teacher'}"))
 
 
+def test_a_teacher_is_not_asked_before_it_has_a_say(tmp_path: Path, store: Store) -> None:
+    late = ("regularisers.teacher={term='teacher',ramp=[0.5,1.0]}", "training.ema=0.9", "training.epochs=4")
+    heard: list[Progress] = []
+    trainer = Trainer(start(tmp_path / "run", store, "tags", *late), heard.append)
+    teacher, asked = trainer.step.teacher, []
+
+    def counted(image: torch.Tensor) -> torch.Tensor:
+        asked.append(trainer.state.epoch)
+        return teacher(image)
+
+    trainer.step.teacher = counted
+    trainer.fit()
+    steps = heard[-1].steps
+    assert asked == [2] * steps + [3] * steps
+    rows = [row.value for row in read_rows(trainer.run.path / "metrics.csv") if row.metric == "loss_teacher"]
+    assert rows[:2] == [0, 0]
+    assert min(rows[2:]) > 0
+
+
 def test_an_epoch_without_any_label_is_said(tmp_path: Path, store: Store) -> None:
     empty = tmp_path / "store"
     shutil.copytree(store.path, empty)

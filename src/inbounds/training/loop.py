@@ -43,7 +43,7 @@ millisecond on a GPU, and 40 on a CPU."""
 
 MINUTES = {"cuda": 5.0}
 """For a whole training, by the kind of device, if nobody says how many; 10 on any other."""
-TRIAL = 12
+TRIAL = 8
 """Steps by which the time of an epoch is measured."""
 RESERVE = 0.05
 """The share of the time that is left for what is not measured, such as writing checkpoints."""
@@ -164,13 +164,13 @@ class Trainer:
             )
         self.scan_sizes = ScanSizes(self.samples) if volumes and not self.whole_scans else None
         self.judging = self.judged if self.judged is self.network else self.fabric.setup_module(self.judged.eval())
-        taught = [one for one in self.supervision.regularisers if one.needs_teacher]
-        if taught and not training.ema:
+        self.taught = [one for one in self.supervision.regularisers if one.needs_teacher]
+        if self.taught and not training.ema:
             raise BadInput(
-                f"regularisers.{taught[0].name}: the teacher is the running mean of the weights, and training.ema is "
-                "0; set it to 0.99"
+                f"regularisers.{self.taught[0].name}: the teacher is the running mean of the weights, and training.ema "
+                "is 0; set it to 0.99"
             )
-        self.teacher = self.judging if taught else None
+        self.teacher = self.judging if self.taught else None
         self.step = self._make_step()
         self.fetched: Fetched | None = None
         self.validated = self._make_validation()
@@ -347,19 +347,22 @@ class Trainer:
         """How many epochs fit the time: some steps and a validation are timed, and undone."""
         begun, minutes = time.monotonic(), self.run.settings.training.minutes
         seconds = 60 * (minutes or MINUTES.get(self.stream.device.type, 10.0))
-        undo = self._remembered()
-        steps, took = self._steps(), []
+        undo, late = self._remembered(), self._teacher_begins()
+        steps, each_way = self._steps(), []
         self.schedule.begin(0, 1, steps)
         self.network.train()
-        for trial in range(TRIAL):
-            with self.stream.here():
-                if trial % steps == 0:
-                    self.step.begin(self._plan())
-                start = time.monotonic()
-                self.step()
-            yield from self._drained()
-            took.append(time.monotonic() - start)
-        step = sorted(took[WARM + 1 :])[(TRIAL - WARM - 1) // 2]
+        for teaching in (True, False) if late else (True,):
+            took = []
+            for trial in range(TRIAL):
+                with self.stream.here():
+                    if trial % steps == 0:
+                        self.step.begin(self._plan(), teaching=teaching)
+                    start = time.monotonic()
+                    self.step()
+                yield from self._drained()
+                took.append(time.monotonic() - start)
+            each_way.append(sorted(took[WARM + 1 :])[(TRIAL - WARM - 1) // 2])
+        step = (1 - late) * each_way[0] + late * each_way[-1]
         validation = 0.0
         if self.validated is not None:
             for _ in range(WARM + 2 if self.stream.cuda_graphs else 1):
@@ -379,6 +382,10 @@ class Trainer:
                 f"one epoch takes {each / 60:.1f} minutes, more than there are: give more --minutes, or set "
                 "training.slices, which makes epochs shorter",
             )
+
+    def _teacher_begins(self) -> float:
+        """From which share of the training on the teacher has a say; before, nobody asks it."""
+        return min((one.ramp[0] if one.ramp else 0.0 for one in self.taught), default=0.0)
 
     def _remembered(self) -> Callable[[], None]:
         """What some steps would change, and a function that puts it back in place, where graphs find it."""
@@ -405,8 +412,9 @@ class Trainer:
         self.network.train()
         steps = self._steps()
         shown = time.monotonic()
+        teaching = self.state.epoch + 1 > self._teacher_begins() * (self.run.epochs or 1)
         with self.stream.here():
-            self.step.begin(self._plan())
+            self.step.begin(self._plan(), teaching=teaching)
         for step in range(1, steps + 1):
             with self.stream.here():
                 self.step()

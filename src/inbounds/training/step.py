@@ -64,6 +64,7 @@ class Step:
         self.supervision: Callable[..., Any] = supervision
         self.samples, self.optimiser, self.schedule = samples, optimiser, schedule
         self.teacher, self.scan_sizes = teacher, scan_sizes
+        self.teaching = teacher is not None
         self.augment = None if augment == Augment() else augment
         self.backward, self.stream, self.whole_scans, self.compiled = backward, stream, whole_scans, compiled
         self.mean: tuple[list[Tensor], list[Tensor], float] | None = None
@@ -83,9 +84,9 @@ class Step:
         optimiser.found_inf = self.broken  # type: ignore[attr-defined]
         self.replayed = GraphedStep(self._step, stream)
 
-    def begin(self, plan: Sequence[Tensor]) -> None:
-        """Start an epoch: the positions of each batch, in order."""
-        self.plan, self.at = plan, 0
+    def begin(self, plan: Sequence[Tensor], *, teaching: bool = True) -> None:
+        """Start an epoch: the positions of each batch, in order, and whether the teacher looks at them."""
+        self.plan, self.at, self.teaching = plan, 0, teaching and self.teacher is not None
         order = torch.cat(list(plan))
         if self.stream.cuda:
             order = order.pin_memory()
@@ -101,7 +102,10 @@ class Step:
         """The next batch of the epoch."""
         length = len(self.plan[self.at])
         # Streamed data are gathered by the host, which a graph cannot hold.
-        (self.replayed if self.samples.rows is None else self._step)(length)
+        if self.samples.rows is None:
+            self.replayed(length, self.teaching)
+        else:
+            self._step(length)
         self.at += 1
 
     def numbers(self) -> Tensor:
@@ -115,10 +119,11 @@ class Step:
         index = self._index(length)
         batch = self._batch(index)
         if self.augment is not None:
-            batch, _ = self.augment(batch, plain=self.teacher is not None)
+            batch, _ = self.augment(batch, plain=self.teaching)
         if self.scan_sizes is not None:
             batch = self.scan_sizes.annotated(batch, index)
-        if self.teacher is not None:
+        if self.teaching:
+            assert self.teacher is not None
             with torch.no_grad():
                 seen = self.teacher(batch.image if batch.plain is None else batch.plain).float().softmax(dim=1)
             batch = replace(batch, annotation=replace(batch.annotation, teacher=seen))
