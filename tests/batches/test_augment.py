@@ -14,6 +14,7 @@ from cases import one_hot
 from inbounds import UNLABELLED, Annotation, Common, Constraint, Individual, Known, Scans, Tags
 from inbounds.batches.augment import Augment
 from inbounds.batches.samples import Batch, load
+from inbounds.config.plan import AUGMENT
 from inbounds.store.annotate import import_points
 from inbounds.store.facts import Facts
 from making import disc, image_of, make_store, row, source, truth_like
@@ -246,7 +247,7 @@ def test_a_rim_that_was_given_moves_and_flips_need_none() -> None:
     assert EXACT["both"](replace(batch, annotation=replace(batch.annotation, rim=None)))[0].annotation.rim is None
 
 
-TYPICAL = {"rotate": Augment(rotate=15, zoom=1.1), "shifted": Augment(rotate=15, zoom=1.1, translate=0.05)}
+TYPICAL = {"as planned": Augment(**AUGMENT), "shifted": Augment(rotate=15, zoom=1.1, translate=0.05)}
 
 
 @pytest.mark.parametrize("scope", ["image", "volume"])
