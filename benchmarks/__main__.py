@@ -30,7 +30,9 @@ def bench(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     sections: Annotated[
         str,
-        typer.Option(help="Some of memory,steps,modes,many,epoch,comparison,plain,growth; all that the device has."),
+        typer.Option(
+            help="Some of memory,steps,method,modes,many,epoch,comparison,plain,growth; all that the device has."
+        ),
     ] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Tiny, to see that it works.")] = False,
     rounds: Annotated[int | None, typer.Option(min=2, help="How often everything is measured in turn.")] = None,

@@ -14,6 +14,8 @@ import torch
 
 from benchmarks.timing import Epochs, Many, Plain, Row, Steps, Training, Way, in_turn, row, warm_up
 from inbounds.config import read_settings
+from inbounds.config.plan import REGULARISERS
+from inbounds.config.plan import plan as plan_for
 from inbounds.errors import BadInput
 from inbounds.runs.run import Run
 from inbounds.sources import phantom as hearts
@@ -25,7 +27,7 @@ from inbounds.training.data import Data
 from inbounds.training.loop import Trainer
 from inbounds.training.stream import WARM
 
-SECTIONS = ("memory", "steps", "modes", "many", "epoch", "comparison", "plain", "growth")
+SECTIONS = ("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth")
 """In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
 EARLY = WARM + 1
 """Epochs after which nothing new happens: training and validation have been captured."""
@@ -228,6 +230,30 @@ class Bench:
                 ]
                 ways.clear()
                 _forget()
+        return rows
+
+    def method(self) -> list[Row]:
+        """A step of what `inbounds train` does by itself; ratios are to partial cross-entropy of the same network."""
+        given = read_settings("individual", layers=[{"regularisers": REGULARISERS}])
+        names = self.annotation, self.annotation, self.classes
+        chosen = plan_for(given, self.store, *names, gpu=self.cuda).settings
+        parts = ["constraints.size", *(f"regularisers.{name}" for name in chosen["regularisers"])]
+        labels = ["partial cross-entropy", *(f"and {part.partition('.')[2]}" for part in parts)]
+        device, batch = f"training.device={self.device}", chosen["training"]["batch"]
+        ways: dict[str, Way] = {}
+        for number, label in enumerate(labels):
+            left_out = [f"{part}=false" for part in parts[number:]]
+            changes = [device, "training.epochs=10", *MODES[self.mode], *left_out]
+            settings = read_settings("individual", None, changes, layers=[chosen])
+            self.runs += 1
+            path = self.folder / f"run-{self.runs}"
+            run = Run.create(path, settings, self.store, annotation=self.annotation, classes=self.classes)
+            ways[label] = Steps(Trainer(run, data=self.data))
+        times = self.measure(ways, "method")
+        base = times[labels[0]]
+        rows = [row("method", name, batch, times[name], base, label=name, mode=self.mode) for name in labels]
+        ways.clear()
+        _forget()
         return rows
 
     def modes(self) -> list[Row]:

@@ -17,6 +17,7 @@ MARKED = re.compile(r"(<!-- bench:([\w+/-]+) -->)(.*?)(<!-- end -->)", re.DOTALL
 TITLES = {
     "steps": "a training step; over partial cross-entropy",
     "steps-compiled": "a training step, compiled; over partial cross-entropy",
+    "method": "a step of the default method, part by part",
     "modes": "a training step; over the same as it is written",
     "many": "runs side by side, per run and step; over one alone",
     "epoch": "an epoch; over its steps alone",

@@ -32,7 +32,15 @@ def test_the_whole_benchmark(tmp_path: Path) -> None:
     assert content["device"] in told.out
     assert {"python", "torch", "inbounds"} <= set(content["versions"])
     assert content["settings"]["side"] == QUICK.side
-    assert list(dict.fromkeys(r["section"] for r in rows)) == ["memory", "steps", "modes", "epoch", "plain", "growth"]
+    assert list(dict.fromkeys(r["section"] for r in rows)) == [
+        "memory",
+        "steps",
+        "method",
+        "modes",
+        "epoch",
+        "plain",
+        "growth",
+    ]
     for found in rows:
         assert min(found["times"]) > 0
         assert found["ms"] == pytest.approx(median(found["times"]))

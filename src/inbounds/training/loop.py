@@ -89,7 +89,8 @@ def fabric_module() -> ModuleType:
     for name in ("lightning.fabric", "lightning_fabric"):
         with suppress(ImportError):
             module = importlib.import_module(name)
-            logging.getLogger(name).setLevel(logging.WARNING)  # what it computes with is in the plan
+            for logger in (name, "lightning.pytorch"):  # what it computes with is in the plan
+                logging.getLogger(logger).setLevel(logging.WARNING)
             return module
     raise BadInput("training needs Lightning Fabric: pip install 'inbounds[train]'")
 
