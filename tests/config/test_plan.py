@@ -70,6 +70,19 @@ def test_a_network_that_a_person_names_is_left_alone(store: Store) -> None:
     assert not [line for line in chosen.words if line.startswith("network")]
 
 
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ("known", "known: sizes of 60 of 60 slices, tags of 60, 1700 labelled pixels in 1 class and background"),
+        ("tags", "known: tags of 60 of 60 slices, 1700 labelled pixels in 1 class and background"),
+        ("volume", "known: volumes of 6 of 6 scans, 1700 labelled pixels in 1 class and background"),
+        ("partial", "known: 1700 labelled pixels in 1 class and background"),
+    ],
+)
+def test_what_is_used_is_said(store: Store, recipe: str, said: str) -> None:
+    assert planned(store, recipe).words[0] == said
+
+
 def test_a_small_image_has_few_levels(store: Store) -> None:
     assert planned(store).settings["network"]["settings"]["levels"] == 4  # 48, 24, 12, 6 pixels
 

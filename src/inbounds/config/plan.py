@@ -71,7 +71,7 @@ class Known:
         sizes: Slices that have the size of a class, or a range.
         tags: Slices of which it is known whether a class is there.
         volumes: Scans whose own volume, or range, was given.
-        words: All of it in words.
+        words: What of it is used, in words.
         unknown: The classes that no label shows, and that no fact says are there.
     """
 
@@ -110,7 +110,7 @@ def plan(
         gpu: Whether training runs on one.
         margin: How far off sizes that people gave may be, as a share; by default as the recipe has it.
     """
-    known = look(store, annotation, facts, classes)
+    known = look(store, annotation, facts, classes, settings)
     batch = max(2, min(16 if gpu else 8, known.slices // 4))
     layer: dict[str, Any] = {
         "training": {
@@ -155,8 +155,8 @@ def half_on_cpu() -> bool:
     return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)())
 
 
-def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str]) -> Known:
-    """Count what is known of the scans to train on."""
+def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str], settings: Settings) -> Known:
+    """Count what is known of the scans to train on; in words, what of it the settings use."""
     training = [record for record in store.records if record.split == "train"]
     labels, chosen = store.label(annotation), store.chosen(classes)
     labelled: dict[int, int] = {}
@@ -175,10 +175,13 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
 
     ends = ("size", "size_min", "size_max")
     sizes, tags, total = count(slices, ends), count(slices, ["present"]), sum(r.slices for r in training)
-    volumes = 0 if simulated else count(scans, ends, given)
-    parts = [f"sizes of {sizes} of {total} slices"] if sizes else []
-    parts += [f"tags of {tags}" + ("" if sizes else f" of {total} slices")] if tags else []
-    parts += [f"volumes of {volumes} of {len(training)} scans"] if volumes else []
+    bounds = settings.constraints.values()
+    of_slices, of_scans = ({b.bounds["kind"] for b in bounds if b.scope == scope} for scope in ("image", "volume"))
+    volumes = count(scans, ends) if "individual" in of_scans else 0 if simulated else count(scans, ends, given)
+    sized = sizes and of_slices & {"known", "individual"}
+    parts = [f"sizes of {sizes} of {total} slices"] if sized else []
+    parts += [f"tags of {tags}" + ("" if sized else f" of {total} slices")] if tags and of_slices - {"fixed"} else []
+    parts += [f"volumes of {volumes} of {len(training)} scans"] if volumes and of_scans else []
     if annotation == FULL:
         parts.append("every pixel")
     else:
@@ -187,7 +190,7 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
         foreground = len(labelled.keys() & set(chosen))
         parts.append(
             f"{seen} {what} in {foreground} class{'es' * (foreground != 1)}"
-            + (" and background" if 0 in labelled else "")
+            + (" and background" if labelled.keys() - {UNLABELLED, *chosen} else "")
         )
     said = [values.nan_to_num() for table in (slices, scans) for name, values in table.items() if name not in DERIVED]
     unknown = tuple(
