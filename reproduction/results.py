@@ -99,6 +99,7 @@ def collect(run: Run, origin: Mapping[str, Any], file: Path) -> None:
         "epochs": run.settings.training.epochs,
         "known": about["known"],
         "settings": run.settings.model_dump(),
+        **({"plan": about["plan"]} if "plan" in about else {}),
         "classes": run.classes,
         "data": about["data"],
         "preparation": about["preparation"],
@@ -189,6 +190,11 @@ def rows_of(name: str, preset: str, collected: Sequence[Collected]) -> dict[str,
         row: by_row.get((name, row)) or by_row.get(tuple(about.same_as.split("/")), [])  # type: ignore[arg-type]
         for row, about in experiment(name).rows.items()
     }
+
+
+def counts(preset: str) -> Protocol:
+    """The epoch whose result counts under a preset: the last one where it plans, else the best, as in the paper."""
+    return "last" if preset in presets() and presets()[preset].plan else "best"
 
 
 def presets_of(name: str, collected: Sequence[Collected]) -> list[str]:
