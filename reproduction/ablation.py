@@ -62,8 +62,9 @@ def ablate(
     about_runs = {"experiment": ABLATION, "preset": PRESET, "changes": list(changes)}
     check_about(out, about_runs)
     check(jobs, store, resume=resume)
+    split = held_out(store, out / "store")
     write_json(out / ABOUT, about_runs)
-    runs = begin(jobs, held_out(store, out / "store"), say)
+    runs = begin(jobs, split, say)
     left = [run for run in runs if not run.checkpoint or int(run.checkpoint.name) < (run.epochs or 0)]
     failures: dict[Path, str] = {}
     for first in range(0, len(left), AT_ONCE):

@@ -29,6 +29,8 @@ def held_out(store: Store, folder: Path) -> Store:
             raise BadInput(f"{folder}: it is of other data than {store.path}; choose another folder")
     else:
         new = every_fifth(record.patient for record in store.records if record.split == "train")
+        if not new:
+            raise BadInput(f"{store.path}: fewer than five patients train, so that none can be held out; prepare more")
         about = json.loads((store.path / "dataset.json").read_text(encoding="utf-8"))
         about["name"] += ", every fifth training patient held out"
         for scan in about["scans"]:

@@ -68,12 +68,9 @@ def write_lines(results: Path, collected: Sequence[Collected]) -> Path:
                 *(about["data"]["name"], about["commit"] or "", run.hardware),
             )
         )
-    write_table(results / LINES, COLUMNS, sorted(lines, key=_place))
+    lines.sort(key=lambda line: [str(cell) for cell in line[:4]])
+    write_table(results / LINES, COLUMNS, lines)
     return results / LINES
-
-
-def _place(line: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(str(cell) for cell in line[:4])
 
 
 def read_lines(file: Path) -> list[Line]:
