@@ -21,7 +21,7 @@ from reproduction.figures import draw_cases
 from reproduction.jobs import ABOUT, SPLIT, Job, begin, check, check_about, in_words, read_about
 from reproduction.knowledge import Say
 from reproduction.pages import write_results
-from reproduction.results import collect, read_all
+from reproduction.results import BEGUN, collect, read_all
 
 
 def reproduce(
@@ -94,6 +94,9 @@ def write_all(name: str, out: Path, *, say: Say = print) -> None:
 
 def train(runs: Sequence[Run]) -> dict[Path, str]:
     """Train runs to their ends, going on where they stand; of each that failed, why."""
+    for file in (run.path / BEGUN for run in runs):
+        if not file.exists():
+            file.touch()
     with Screen() as screen:
         return train_many(runs, resume=True, show=screen.show)
 

@@ -175,6 +175,7 @@ def test_what_people_know_trained_as_planned(store: Path, tmp_path: Path) -> Non
     assert (run.annotation, run.facts, run.classes) == ("discs-third", "sizes20-third", ("RV", "MYO", "LV"))
     kept = json.loads((out / "results" / "discs_third_sizes" / "seed-0.json").read_text(encoding="utf-8"))
     assert kept["plan"]["words"][-1].startswith("epochs: ")
+    assert kept["seconds"] > 0
     assert kept["plan"]["settings"]["training"]["lr"] == 2e-3
     text = (out / "results" / "table.md").read_text(encoding="utf-8")
     assert "| labels | known beside them | last epoch, per volume | RV | MYO | LV | runs |" in text
