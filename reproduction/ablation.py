@@ -18,8 +18,6 @@ from reproduction.reproduce import train
 from reproduction.results import collect, read_all
 
 PRESET = "default"
-AT_ONCE = 12
-"""Runs side by side; what they measured is written before the next ones begin."""
 
 
 def ablate(
@@ -65,11 +63,7 @@ def ablate(
     split = held_out(store, out / "store")
     write_json(out / ABOUT, about_runs)
     runs = begin(jobs, split, say)
-    left = [run for run in runs if not run.checkpoint or int(run.checkpoint.name) < (run.epochs or 0)]
-    failures: dict[Path, str] = {}
-    for first in range(0, len(left), AT_ONCE):
-        failures |= train(left[first : first + AT_ONCE])
-        write_all(out)
+    failures = train(runs, lambda: write_all(out))
     for file in write_all(out):
         say(f"{file}: written")
     return failures

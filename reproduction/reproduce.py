@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from inbounds.errors import BadInput
@@ -22,6 +22,9 @@ from reproduction.jobs import ABOUT, SPLIT, Job, begin, check, check_about, in_w
 from reproduction.knowledge import Say
 from reproduction.pages import write_results
 from reproduction.results import BEGUN, collect, read_all
+
+AT_ONCE = 16
+"""Runs side by side: more would not fit on a GPU, and what few have measured is kept the sooner."""
 
 
 def reproduce(
@@ -67,7 +70,7 @@ def reproduce(
     check(jobs, store, resume=resume)
     write_json(out / ABOUT, about)
     runs = begin(jobs, store, say)
-    failures = train(runs)
+    failures = train(runs, lambda: _collect(out))
     write_all(name, out, say=say)
     return failures
 
@@ -76,12 +79,9 @@ def write_all(name: str, out: Path, *, say: Say = print) -> None:
     """Write results, table and figures from whatever runs or collected results a folder has."""
     table = experiment(name)
     about = read_about(out)
-    runs = [Run.open(file.parent) for file in sorted(out.glob("runs/*/seed-*/run.json"))]
     if about and about["experiment"] != name:
         raise BadInput(f"{out}: it holds {in_words(about)}, not {name}; choose another folder")
-    for run in runs if about else ():
-        row = run.path.parent.name
-        collect(run, {**about, "row": row}, out / "results" / row / f"{run.path.name}.json")
+    _collect(out)
     collected = read_all(out / "results")
     if not collected:
         raise BadInput(f"{out}: there is neither a run nor a result in it; train with --store")
@@ -92,13 +92,31 @@ def write_all(name: str, out: Path, *, say: Say = print) -> None:
         say(f"{file}: written")
 
 
-def train(runs: Sequence[Run]) -> dict[Path, str]:
-    """Train runs to their ends, going on where they stand; of each that failed, why."""
-    for file in (run.path / BEGUN for run in runs):
-        if not file.exists():
-            file.touch()
+def _collect(out: Path) -> None:
+    """Keep what the runs of a folder measured."""
+    about = read_about(out)
+    for file in sorted(out.glob("runs/*/seed-*/run.json")) if about else ():
+        run, row = Run.open(file.parent), file.parent.parent.name
+        collect(run, {**about, "row": row}, out / "results" / row / f"{run.path.name}.json")
+
+
+def train(runs: Sequence[Run], after: Callable[[], object]) -> dict[Path, str]:
+    """Train runs to their ends, some at once, going on where they stand; of each that failed, why.
+
+    Args:
+        runs: All of them; those that are finished are left.
+        after: Called whenever some of them are finished, to keep what they measured.
+    """
+    failures: dict[Path, str] = {}
+    left = [run for run in runs if run.checkpoint is None or int(run.checkpoint.name) != run.epochs]
     with Screen() as screen:
-        return train_many(runs, resume=True, show=screen.show)
+        for some in (left[first : first + AT_ONCE] for first in range(0, len(left), AT_ONCE)):
+            for file in (run.path / BEGUN for run in some):
+                if not file.exists():
+                    file.touch()
+            failures |= train_many(some, resume=True, show=screen.show)
+            after()
+    return failures
 
 
 def compare(table: Experiment, out: Path) -> list[Path]:

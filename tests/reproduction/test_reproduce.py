@@ -103,6 +103,22 @@ def test_stopped_in_the_middle_it_goes_on(store: Path, tmp_path: Path, monkeypat
     assert "| volume bounds | direct penalty | 0.858 | 0." in (out / "results/table.md").read_text(encoding="utf-8")
 
 
+def test_what_some_measured_is_kept_before_the_next_begin(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, results = module.train_many, tmp_path / "out" / "results"
+
+    def second_stopped(runs: Sequence[Run], **settings) -> dict[Path, str]:
+        if (results / "tags" / "seed-0.json").is_file():
+            raise KeyboardInterrupt
+        return whole(runs, **settings)
+
+    monkeypatch.setattr(module, "AT_ONCE", 1)
+    monkeypatch.setattr(module, "train_many", second_stopped)
+    assert command(*words(store, tmp_path / "out", "--rows", "tags,full")).code == 130
+    assert [file.parent.name for file in results.glob("*/seed-0.json")] == ["tags"]
+
+
 def test_what_fails_is_told_and_the_others_are_kept(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
