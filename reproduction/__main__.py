@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from inbounds.cli import run_program
 from inbounds.cli.shared import open_store, seed_numbers
+from inbounds.errors import BadInput
+from reproduction import ablation
 from reproduction import reproduce as library
-from reproduction.experiment import TIMING, experiment
+from reproduction.experiment import ABLATION, NAMES, TIMING, experiment
 from reproduction.pages import write_timing
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -18,18 +20,23 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command()
 def reproduce(
-    name: Annotated[
-        str, typer.Argument(help="left-ventricle, hybrid, spine, prostate, bounds or timing.", metavar="NAME")
-    ],
+    name: Annotated[str, typer.Argument(help=f"{', '.join((*NAMES, ABLATION))} or {TIMING}.", metavar="NAME")],
     out: Annotated[Path, typer.Option(help="The folder for runs, results, tables and figures.")],
     store: Annotated[
         Path | None, typer.Option(help="The data; without it nothing is trained, and tables and figures are made anew.")
     ] = None,
     seeds: Annotated[str, typer.Option(help="A run for each, such as 0,1,2.")] = "0",
     preset: Annotated[
-        str, typer.Option(help="paper: as the authors ran it; fast: cheaper, for a GPU; small: for a CPU.")
+        str,
+        typer.Option(
+            help="paper: as the authors ran it; default: as `inbounds train` plans it, for a GPU, and what `ablation` "
+            "takes; fast: an older way, for a GPU; small: for a CPU."
+        ),
     ] = "paper",
     rows: Annotated[str, typer.Option(help="Which rows, such as full,individual; all if not given.")] = "",
+    parts: Annotated[
+        str, typer.Option(help="Of `ablation`: which parts, such as whole,no-teacher; all if not given.")
+    ] = "",
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="A setting of all rows, such as training.epochs=2; repeatable.")
     ] = None,
@@ -39,22 +46,29 @@ def reproduce(
     if name == TIMING:
         typer.echo(f"{write_timing(out / 'results')}: written")
         return
-    experiment(name)
+    if name != ABLATION:
+        experiment(name)
+        if parts:
+            raise BadInput(f"--parts {parts}: {name} has rows alone; leave it out, or run {ABLATION!r}")
     if store is None:
-        library.write_all(name, out, say=typer.echo)
+        if name == ABLATION:
+            ablation.write_all(out)
+        else:
+            library.write_all(name, out, say=typer.echo)
         return
+    asked: dict[str, Any] = {
+        "store": open_store(store),
+        "rows": _names(rows),
+        "seeds": seed_numbers(seeds),
+        "changes": changes or [],
+        "resume": resume,
+        "say": typer.echo,
+    }
     try:
-        failures = library.reproduce(
-            name,
-            out,
-            store=open_store(store),
-            preset=preset,
-            rows=[row.strip() for row in rows.split(",") if row.strip()],
-            seeds=seed_numbers(seeds),
-            changes=changes or [],
-            resume=resume,
-            say=typer.echo,
-        )
+        if name == ABLATION:
+            failures = ablation.ablate(out, parts=_names(parts), **asked)
+        else:
+            failures = library.reproduce(name, out, preset=preset, **asked)
     except KeyboardInterrupt:
         typer.echo("Stopped. Every finished epoch is kept; go on with the same command and --resume", err=True)
         raise typer.Exit(130) from None
@@ -62,6 +76,10 @@ def reproduce(
         typer.secho(f"Failed: {path}: {reason}", fg="red", err=True)
     if failures:
         raise typer.Exit(1)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 if __name__ == "__main__":

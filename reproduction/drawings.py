@@ -8,27 +8,27 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from reproduction.experiment import experiment, paper
+from reproduction.experiment import Levels, experiment, paper
 from reproduction.figures import Curve, Level, draw_curves, draw_levels
-from reproduction.results import Collected, rows_of
+from reproduction.results import Collected, counts, rows_of
 
 
 def figures(name: str, preset: str, runs: Sequence[Collected]) -> dict[str, Any]:
     """What each figure of an experiment shows, by the name of its file; only those that have anything to show."""
-    panels, lines, across = curves(name, preset, runs), levels(name, preset, runs), experiment(name).levels
-    shown: dict[str, Any] = {}
-    if panels:
-        shown["curves"] = (panels,)
-    if across is not None and any(not math.isnan(mean) for line in lines for mean, _ in line.ours):
-        shown["levels"] = (across.across, _places(name), lines)
+    panels = curves(name, preset, runs)
+    shown: dict[str, Any] = {"curves": (panels,)} if panels else {}
+    for across in experiment(name).levels:
+        lines = levels(name, preset, runs, across)
+        if any(not math.isnan(mean) for line in lines for mean, _ in line.ours):
+            shown[across.stem] = (across.across, _places(across), lines)
     return shown
 
 
 def draw(folder: Path, name: str, preset: str, runs: Sequence[Collected]) -> list[Path]:
     """The figures of an experiment as SVG and PNG files."""
-    ways: dict[str, Callable[..., list[Path]]] = {"curves": draw_curves, "levels": draw_levels}
+    ways: dict[str, Callable[..., list[Path]]] = {"curves": draw_curves}
     shown = figures(name, preset, runs)
-    return [file for stem, content in shown.items() for file in ways[stem](folder / stem, *content)]
+    return [file for stem, content in shown.items() for file in ways.get(stem, draw_levels)(folder / stem, *content)]
 
 
 def curves(name: str, preset: str, runs: Sequence[Collected]) -> list[tuple[str, list[Curve]]]:
@@ -47,21 +47,20 @@ def _points(run: Collected) -> tuple[tuple[float, float], ...]:
     return tuple(zip(run.curves["epoch"], run.curves["dsc_volume"], strict=True))
 
 
-def levels(name: str, preset: str, runs: Sequence[Collected]) -> list[Level]:
-    """What the figure over levels shows: DSC per volume at the best epoch, and the paper's."""
-    by_row, across, theirs = rows_of(name, preset, runs), experiment(name).levels, paper(name)
+def levels(name: str, preset: str, runs: Sequence[Collected], across: Levels) -> list[Level]:
+    """What a figure over levels shows: DSC per volume at the epoch that counts, and the paper's."""
+    by_row, theirs, protocol = rows_of(name, preset, runs), paper(name), counts(preset)
     lines = []
-    for label, rows in across.lines.items() if across is not None else ():
+    for label, rows in across.lines.items():
         ours, figures = [], []
-        for place in _places(name):
-            values = [run.value("dsc_volume", "best") for run in by_row[rows[place]]] if place in rows else []
+        for place in _places(across):
+            values = [run.value("dsc_volume", protocol) for run in by_row[rows[place]]] if place in rows else []
             ours.append((fmean(values) if values else math.nan, stdev(values) if len(values) > 1 else math.nan))
-            figure = theirs[rows[place]] if place in rows else None
+            figure = theirs.get(rows[place]) if place in rows else None
             figures.append(math.nan if figure is None else figure)
         lines.append(Level(label, tuple(ours), tuple(figures)))
     return lines
 
 
-def _places(name: str) -> list[str]:
-    across = experiment(name).levels
-    return list(dict.fromkeys(place for rows in across.lines.values() for place in rows)) if across else []
+def _places(across: Levels) -> list[str]:
+    return list(dict.fromkeys(place for rows in across.lines.values() for place in rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -12,22 +12,35 @@ from typing import Any, Literal
 from pydantic import Field
 
 from inbounds.config import Model, Settings, read_settings
+from inbounds.config.plan import REGULARISERS
 from inbounds.errors import BadInput, nearest
 from inbounds.store.store import Store
 
-NAMES = ("left-ventricle", "hybrid", "spine", "prostate", "bounds")
+NAMES = ("left-ventricle", "hybrid", "spine", "prostate", "bounds", "heart")
 TIMING = "timing"
+ABLATION = "ablation"
 HERE = Path(__file__).parent
 FIRST = "first"
 """In place of a patient's name: the first patient of the training split, so that nobody chooses."""
 
 
 class Seeds(Model):
-    """Weak labels as the paper has them: how a store's annotation is made, and what it is called if it has to be."""
+    """Simulated weak labels: how a store's annotation is made, and what it is called if it has to be."""
 
     name: str
     strategy: str
     settings: dict[str, Any] = Field(default_factory=dict)
+    background: bool = False
+    every: int = 1
+
+
+class Brought(Model):
+    """A table as a person brings it: nothing but `what`, each number within `error` of the true one, as a share."""
+
+    name: str
+    what: Literal["sizes", "tags", "volumes"]
+    error: float = 0.0
+    every: int = 1
 
 
 class Row(Model):
@@ -37,8 +50,12 @@ class Row(Model):
         cells: What stands in the table's first columns.
         recipe: What is known.
         settings: Of this row alone.
+        weight: Of the recipe's own bounds, as the paper weighs them; a plan has weights of its own.
         presets: Settings of this row in some presets only.
         seeds: Weak labels other than the experiment's.
+        labels: Or those that a store came with, by name.
+        facts: What people bring beside the labels; else what the simulation of labels wrote down.
+        margin: How far off numbers may be, as a share, for the bounds around them; else as the recipe has it.
         same_as: `experiment/row` with the same settings, whose results serve where this row has none of its own.
         data: What the store must be, by `name` or `rows` (where bounds in pixels are of a grid of that height);
             elsewhere the row is left out.
@@ -47,8 +64,12 @@ class Row(Model):
     cells: tuple[str, ...]
     recipe: str
     settings: dict[str, Any] = Field(default_factory=dict)
+    weight: float | None = None
     presets: dict[str, dict[str, Any]] = Field(default_factory=dict)
     seeds: Seeds | None = None
+    labels: str = ""
+    facts: Brought | None = None
+    margin: float | None = None
     same_as: str = ""
     data: dict[Literal["name", "rows"], str] = Field(default_factory=dict)
 
@@ -61,39 +82,52 @@ class Panel(Model):
 
 
 class Levels(Model):
-    """Lines over levels of something: for each line, the row at each level."""
+    """Lines over levels of something: for each line, the row at each level; `stem` names the figure's files."""
 
+    stem: str = "levels"
     across: str
     lines: dict[str, dict[str, str]]
 
 
 class Experiment(Model):
-    """A table of the paper, and its figures."""
+    """A table, of the paper or of our own, and its figures; `settings` are those of the paper's method."""
 
     title: str
     classes: tuple[str, ...]
     columns: tuple[str, ...]
     seeds: Seeds
-    settings: dict[str, Any]
+    settings: dict[str, Any] = Field(default_factory=dict)
     presets: dict[str, dict[str, Any]] = Field(default_factory=dict)
     rows: dict[str, Row]
     curves: tuple[Panel, ...] = ()
-    levels: Levels | None = None
+    levels: tuple[Levels, ...] = ()
     pictures: dict[str, str] = Field(default_factory=dict)
 
 
 class Preset(Model):
-    """How all rows are trained: in words, and as settings."""
+    """How all rows are trained.
+
+    Attributes:
+        about: In words.
+        settings: Of all rows.
+        plan: Train as `inbounds train` does: what it plans on a GPU for a row's labels and facts takes the place of the
+            paper's method. The last epoch is what counts.
+        steps: Of a plan: so many batches in all, from which the epochs follow.
+        slices: Of a plan: in an epoch, at least; fewer are gone through several times, so that validation stays rare.
+    """
 
     about: str
     settings: dict[str, Any] = Field(default_factory=dict)
+    plan: bool = False
+    steps: int = 0
+    slices: int = 0
 
 
 @cache
 def experiment(name: str) -> Experiment:
     """An experiment by its name."""
     if name not in NAMES:
-        raise BadInput(f"no experiment {name!r}; {nearest(name, (*NAMES, TIMING))}")
+        raise BadInput(f"no experiment {name!r}; {nearest(name, (*NAMES, TIMING, ABLATION))}")
     return Experiment.model_validate(_toml(f"{name}.toml"))
 
 
@@ -128,17 +162,31 @@ def chosen(experiment: Experiment, rows: Sequence[str], store: Store) -> list[st
 
 
 def settings_of(
-    experiment: Experiment, row: str, preset: str, store: Store | None, changes: Sequence[str] = ()
+    experiment: Experiment,
+    row: str,
+    preset: str,
+    store: Store | None,
+    changes: Sequence[str] = (),
+    plan: Mapping[str, Any] | None = None,
 ) -> Settings:
     """The settings of a row: of the experiment, of the preset, its own, then single changes, each above the last.
 
-    What an experiment or a row says of the preset counts above what the preset says of itself. Without a store, the
-    first patient has no name yet.
+    What an experiment or a row says of the preset counts above what the preset says of itself. Where a preset plans,
+    the plan takes the place of the experiment's settings; without one, the settings are what a person would give.
+    Without a store, the first patient has no name yet.
     """
     if preset not in presets():
         raise BadInput(f"no preset {preset!r}; {nearest(preset, presets())}")
-    about = experiment.rows[row]
-    layers = [experiment.settings, presets()[preset].settings, experiment.presets.get(preset, {})]
+    about, how = experiment.rows[row], presets()[preset]
+    layers: list[Mapping[str, Any]]
+    if how.plan:
+        likely = {"regularisers": REGULARISERS}  # so that single settings may change what a plan chooses
+        layers = [likely if plan is None else plan, how.settings]
+    else:
+        layers = [experiment.settings, how.settings, experiment.presets.get(preset, {})]
+        layers += [] if about.weight is None else [{"weight": about.weight}]
+        around = {"bounds": {"relative": about.margin}}
+        layers += [] if about.margin is None else [{"constraints": {"size": around, "volume": around}}]
     layers += [about.settings, about.presets.get(preset, {})]
     if store is not None:
         first = next(record.patient for record in store.records if record.split == "train")

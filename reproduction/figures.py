@@ -103,7 +103,7 @@ def draw_levels(stem: Path, across: str, levels: Sequence[str], lines: Sequence[
     with figure(stem, fingerprint((across, levels, lines)), (5.6, 3.4)) as axes:
         axis, x = axes[0][0], np.arange(len(levels))
         for line, colour in zip(lines, COLOURS, strict=False):
-            flat = len(set(line.paper)) == 1
+            flat = len(set(line.ours)) == 1
             dots = {"color": colour, "marker": "" if flat else "o", "markersize": 5}
             mean, std = (np.array([pair[n] for pair in line.ours]) for n in (0, 1))
             axis.plot(x, line.paper, linewidth=1.1, linestyle=DASHED, markerfacecolor="white", **dots)
@@ -111,8 +111,10 @@ def draw_levels(stem: Path, across: str, levels: Sequence[str], lines: Sequence[
                 x, mean, None if flat else np.nan_to_num(std), linewidth=1.7, capsize=2.5, label=line.name, **dots
             )
         handles, names = axis.get_legend_handles_labels()
-        handles.append(axis.plot([], [], color=SOFT, linewidth=1.1, linestyle=DASHED)[0])
-        axis.legend(handles, [*names, "the paper"], loc="center left", bbox_to_anchor=(1.01, 0.5))
+        if not all(math.isnan(figure) for line in lines for figure in line.paper):
+            handles.append(axis.plot([], [], color=SOFT, linewidth=1.1, linestyle=DASHED)[0])
+            names.append("the paper")
+        axis.legend(handles, names, loc="center left", bbox_to_anchor=(1.01, 0.5))
         axis.set(xticks=x, xticklabels=levels, xlabel=across, ylabel="DSC per volume, validation", ylim=(None, 1))
         axis.margins(x=0.05)
     return written(stem)

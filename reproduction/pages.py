@@ -11,20 +11,17 @@ from pathlib import Path
 from benchmarks.tables import filled, markdown, paper_times, read_benches, timing_lines
 from inbounds.errors import BadInput, nearest
 from inbounds.writing import file_aside
+from reproduction import parts
 from reproduction.drawings import draw
-from reproduction.experiment import NAMES, experiment, presets
+from reproduction.experiment import ABLATION, NAMES, experiment, paper, presets
 from reproduction.figures import draw_growth
-from reproduction.illustrations import draw_levels_of_supervision, draw_penalty
+from reproduction.parts import LINES
 from reproduction.results import Collected, presets_of, read_all, rows_of, write_table
 from reproduction.tables import comparison, table
 
 MARKED = re.compile(r"(<!-- results:([a-z-]+)(?::([a-z,-]+))?(?::(\w+(?:,\w+)*))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 BENCH = "bench"
-ALTS = {
-    "curves": "DSC per volume by epoch",
-    "levels": "DSC per volume beside the paper's",
-}
 
 
 def write_results(folder: Path, name: str, preset: str, collected: Sequence[Collected]) -> list[Path]:
@@ -60,8 +57,10 @@ def rewrite(page: Path, root: Path, collected: Sequence[Collected]) -> str:
 
     def between(mark: re.Match[str]) -> str:
         start, name, named, rows, end = mark.groups()
+        if name == ABLATION:
+            return f"{start}\n{parts.table(parts.read_lines(root / ABLATION / LINES))}\n{end}"
         if name not in NAMES:
-            raise BadInput(f"{page}: no results {name!r}; {nearest(name, NAMES)}")
+            raise BadInput(f"{page}: no results {name!r}; {nearest(name, (*NAMES, ABLATION))}")
         shown = rows.split(",") if rows else []
         unknown = [row for row in shown if row not in experiment(name).rows]
         if unknown:
@@ -89,10 +88,14 @@ def _wanted(page: Path, name: str, named: str | None, collected: Sequence[Collec
 
 def _shown(page: Path, root: Path, name: str, preset: str, collected: Sequence[Collected]) -> str:
     text = table(name, preset, collected)
-    for stem, alt in ALTS.items():
+    about = experiment(name)
+    alts = {"curves": "by epoch"}
+    alts |= {one.stem: "beside the paper's" if paper(name) else f"by {one.across}" for one in about.levels}
+    for stem, alt in alts.items():
         file = root / name / preset / f"{stem}.svg"
         if file.is_file():
-            text += f"\n![{experiment(name).title}: {alt}]({Path(os.path.relpath(file, page.parent)).as_posix()})\n"
+            where = Path(os.path.relpath(file, page.parent)).as_posix()
+            text += f"\n![{about.title}: DSC per volume {alt}]({where})\n"
     return text
 
 
@@ -103,6 +106,8 @@ def rebuild(root: Path, pages: Iterable[Path]) -> list[Path]:
     for name in NAMES:
         for preset in presets_of(name, collected):
             written += write_results(root / name / preset, name, preset, collected)
+    if (root / ABLATION / LINES).is_file():
+        written.append(parts.write_page(root / ABLATION))
     benches = read_benches(root / BENCH)
     written += [file for name, bench in benches.items() for file in draw_growth(root / BENCH / f"growth-{name}", bench)]
     for page in pages:
@@ -116,6 +121,8 @@ def rebuild(root: Path, pages: Iterable[Path]) -> list[Path]:
 
 def main(root: Path) -> None:
     """Rebuild what a checkout shows: every table and figure of README, docs and this folder."""
+    from reproduction.illustrations import draw_levels_of_supervision, draw_penalty  # which need SciPy
+
     pages = [root / "README.md", *sorted((root / "docs").glob("*.md")), root / "reproduction" / "README.md"]
     try:
         written = rebuild(root / "reproduction" / "results", [page for page in pages if page.is_file()])

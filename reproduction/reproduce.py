@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from inbounds.config import Settings, known_recipe
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate, predict_slices
 from inbounds.progress import bar
@@ -16,17 +13,18 @@ from inbounds.reports.comparison import read_results, unmeasured
 from inbounds.reports.pictures import grey
 from inbounds.reports.progress_table import Screen
 from inbounds.runs.run import Run
-from inbounds.store.annotate import simulate
 from inbounds.store.store import Store
 from inbounds.training.train_many import train_many
 from inbounds.writing import write_json
-from reproduction.experiment import Experiment, Seeds, chosen, experiment, settings_of
+from reproduction.experiment import Experiment, chosen, experiment
 from reproduction.figures import draw_cases
+from reproduction.jobs import ABOUT, SPLIT, Job, begin, check, check_about, in_words, read_about
+from reproduction.knowledge import Say
 from reproduction.pages import write_results
-from reproduction.results import collect, read_all
+from reproduction.results import BEGUN, collect, read_all
 
-Say = Callable[[str], None]
-SPLIT = "validation"
+AT_ONCE = 16
+"""Runs side by side: more would not fit on a GPU, and what few have measured is kept the sooner."""
 
 
 def reproduce(
@@ -46,7 +44,7 @@ def reproduce(
     Args:
         name: Of the experiment.
         out: Runs go to `runs/ROW/seed-N` in it, what they measured to `results`.
-        store: The data. Weak labels that it lacks are added to it.
+        store: The data. Weak labels and facts that it lacks are added to it.
         preset: How rows are trained.
         rows: Which of them; all if none are named.
         seeds: A run for each.
@@ -62,31 +60,17 @@ def reproduce(
     """
     table = experiment(name)
     wanted = chosen(table, rows, store)
-    if not any(record.split == SPLIT and record.truth for record in store.records):
-        raise BadInput(
-            f"{store.path}: no scan of the split {SPLIT!r} has a truth to compare with; prepare it with masks"
-        )
-    for klass in table.classes:
-        store.class_index(klass)
-    for row in wanted:
-        known_recipe(table.rows[row].recipe)
-    settings = {row: settings_of(table, row, preset, store, changes) for row in wanted}
-    about = {"experiment": name, "preset": preset, "changes": list(changes)}
-    if _about(out, about) != about:
-        raise BadInput(f"{out}: it holds {_words(_about(out, about))}, not {_words(about)}; choose another folder")
-    places = {(row, seed): out / "runs" / row / f"seed-{seed}" for row in wanted for seed in seeds}
-    for (row, seed), path in places.items():
-        if (path / "run.json").is_file():
-            _same(Run.open(path), settings[row], seed, resume)
-    write_json(out / "reproduce.json", about)
-    labels = {row: _labels(store, table, row, say) for row in wanted}
-    runs = [
-        Run.open(path).moved(store)
-        if (path / "run.json").is_file()
-        else Run.create(path, settings[row], store, annotation=labels[row], classes=table.classes, seed=seed)
-        for (row, seed), path in places.items()
+    jobs = [
+        Job(out / "runs" / row / f"seed-{seed}", table, row, preset, tuple(changes), seed)
+        for row in wanted
+        for seed in seeds
     ]
-    failures = train(runs)
+    about = {"experiment": name, "preset": preset, "changes": list(changes)}
+    check_about(out, about)
+    check(jobs, store, resume=resume)
+    write_json(out / ABOUT, about)
+    runs = begin(jobs, store, say)
+    failures = train(runs, lambda: _collect(out))
     write_all(name, out, say=say)
     return failures
 
@@ -94,13 +78,10 @@ def reproduce(
 def write_all(name: str, out: Path, *, say: Say = print) -> None:
     """Write results, table and figures from whatever runs or collected results a folder has."""
     table = experiment(name)
-    about = _about(out, None)
-    runs = [Run.open(file.parent) for file in sorted(out.glob("runs/*/seed-*/run.json"))]
+    about = read_about(out)
     if about and about["experiment"] != name:
-        raise BadInput(f"{out}: it holds {_words(about)}, not {name}; choose another folder")
-    for run in runs if about else ():
-        row = run.path.parent.name
-        collect(run, {**about, "row": row}, out / "results" / row / f"{run.path.name}.json")
+        raise BadInput(f"{out}: it holds {in_words(about)}, not {name}; choose another folder")
+    _collect(out)
     collected = read_all(out / "results")
     if not collected:
         raise BadInput(f"{out}: there is neither a run nor a result in it; train with --store")
@@ -111,10 +92,31 @@ def write_all(name: str, out: Path, *, say: Say = print) -> None:
         say(f"{file}: written")
 
 
-def train(runs: Sequence[Run]) -> dict[Path, str]:
-    """Train runs to their ends, going on where they stand; of each that failed, why."""
+def _collect(out: Path) -> None:
+    """Keep what the runs of a folder measured."""
+    about = read_about(out)
+    for file in sorted(out.glob("runs/*/seed-*/run.json")) if about else ():
+        run, row = Run.open(file.parent), file.parent.parent.name
+        collect(run, {**about, "row": row}, out / "results" / row / f"{run.path.name}.json")
+
+
+def train(runs: Sequence[Run], after: Callable[[], object]) -> dict[Path, str]:
+    """Train runs to their ends, some at once, going on where they stand; of each that failed, why.
+
+    Args:
+        runs: All of them; those that are finished are left.
+        after: Called whenever some of them are finished, to keep what they measured.
+    """
+    failures: dict[Path, str] = {}
+    left = [run for run in runs if run.checkpoint is None or int(run.checkpoint.name) != run.epochs]
     with Screen() as screen:
-        return train_many(runs, resume=True, show=screen.show)
+        for some in (left[first : first + AT_ONCE] for first in range(0, len(left), AT_ONCE)):
+            for file in (run.path / BEGUN for run in some):
+                if not file.exists():
+                    file.touch()
+            failures |= train_many(some, resume=True, show=screen.show)
+            after()
+    return failures
 
 
 def compare(table: Experiment, out: Path) -> list[Path]:
@@ -144,48 +146,6 @@ def compare(table: Experiment, out: Path) -> list[Path]:
         text = f"{view.rank}\n{view.record.name}, slice {view.slice}"
         pictures.append((text, grey(store.images[view.position, 0]), truth, masks))
     return draw_cases(out / "cases", pictures) if pictures else []
-
-
-def _labels(store: Store, table: Experiment, row: str, say: Say) -> str | None:
-    """The name of the row's weak labels; they are made if the store has none like them. None where all is labelled."""
-    if table.rows[row].recipe == "full":
-        return None
-    seeds: Seeds = table.rows[row].seeds or table.seeds
-    wanted = {
-        "strategy": seeds.strategy,
-        "classes": list(table.classes),
-        "seed": 0,
-        "background": False,
-        "settings": seeds.settings,
-        "simulated": True,
-    }
-    for name in store.annotations:
-        if {key: store.about(name).get(key) for key in wanted} == wanted:
-            return name
-    name = seeds.name if seeds.name not in store.annotations else f"{seeds.name}-paper"
-    classes = [store.class_index(klass) for klass in table.classes]
-    simulate(store, name, seeds.strategy, classes, settings=seeds.settings, track=bar("annotating"))
-    say(f"{store.path}: annotation {name!r} added ({seeds.strategy}, {', '.join(table.classes)})")
-    return name
-
-
-def _same(run: Run, settings: Settings, seed: int, resume: bool) -> None:
-    if not resume:
-        raise BadInput(f"{run.path}: already exists; add --resume to go on, or choose another folder")
-    if run.settings != settings or run.seed != seed:
-        raise BadInput(f"{run.path}: it was begun with other settings; resume with the same command, or remove it")
-
-
-def _about(out: Path, default: Any) -> Any:
-    file = out / "reproduce.json"
-    try:
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else default
-    except ValueError as error:
-        raise BadInput(f"{file}: damaged ({error}); remove it, or choose another folder") from None
-
-
-def _words(about: dict[str, Any]) -> str:
-    return " ".join([about["experiment"], about["preset"], *about["changes"]])
 
 
 def _device() -> str:

@@ -26,6 +26,9 @@ KEPT = (
 )
 """Of each epoch's validation; of training, every loss."""
 
+BEGUN = "begun"
+"""A file in a run's folder, written when its training began; `run.json` changes once more when it ends."""
+
 Protocol = Literal["best", "last"]
 COLUMNS = (
     *("experiment", "preset", "row", "seed", "protocol", "epoch", "metric", "value"),
@@ -91,7 +94,7 @@ def collect(run: Run, origin: Mapping[str, Any], file: Path) -> None:
     rows = read_rows(measured, growing=True)
     if not rows:
         return
-    ended = measured.stat().st_mtime
+    ended, begun = measured.stat().st_mtime, (run.path / BEGUN, run.path / "run.json")
     about = run.about
     content = {
         **origin,
@@ -99,6 +102,7 @@ def collect(run: Run, origin: Mapping[str, Any], file: Path) -> None:
         "epochs": run.settings.training.epochs,
         "known": about["known"],
         "settings": run.settings.model_dump(),
+        **({"plan": about["plan"]} if "plan" in about else {}),
         "classes": run.classes,
         "data": about["data"],
         "preparation": about["preparation"],
@@ -107,7 +111,7 @@ def collect(run: Run, origin: Mapping[str, Any], file: Path) -> None:
         "versions": about["versions"],
         "hardware": about["machine"].get("device") or f"CPU ({about['machine']['processor']})",
         "ended": datetime.fromtimestamp(ended, UTC).isoformat(timespec="seconds"),
-        "seconds": round(ended - (run.path / "run.json").stat().st_mtime, 1),
+        "seconds": round(ended - next(file for file in begun if file.is_file()).stat().st_mtime, 1),
     }
     write(file, content, curves_of(rows))
 
@@ -189,6 +193,11 @@ def rows_of(name: str, preset: str, collected: Sequence[Collected]) -> dict[str,
         row: by_row.get((name, row)) or by_row.get(tuple(about.same_as.split("/")), [])  # type: ignore[arg-type]
         for row, about in experiment(name).rows.items()
     }
+
+
+def counts(preset: str) -> Protocol:
+    """The epoch whose result counts under a preset: the last one where it plans, else the best, as in the paper."""
+    return "last" if preset in presets() and presets()[preset].plan else "best"
 
 
 def presets_of(name: str, collected: Sequence[Collected]) -> list[str]:

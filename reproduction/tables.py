@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -16,25 +16,33 @@ from reproduction.results import Collected, Protocol, rows_of
 SPEED = ("device", "threads", "data_on_device", "cuda_graphs", "compile", "save_optimizer")
 """Settings of training that change where and how fast a run is, and no result."""
 
-SHOWN: tuple[tuple[Protocol, str], ...] = (("best", "volume"), ("best", "slice"), ("last", "volume"), ("last", "slice"))
-
 
 def table(name: str, preset: str, collected: Sequence[Collected]) -> str:
     """The paper's table with ours beside it, in Markdown; rows that were not run are named below it."""
-    about, theirs = experiment(name), paper(name)
-    lines = [[*about.columns, "paper", *(f"{protocol} epoch, per {what}" for protocol, what in SHOWN), "runs"]]
+    about, theirs, shown = experiment(name), paper(name), _shown(name)
+    lines = [[*about.columns, *(["paper"] if theirs else []), *shown, "runs"]]
     by_row = rows_of(name, preset, collected)
     missing = [row for row, runs in by_row.items() if not runs]
+    if not theirs and len(missing) == len(by_row):
+        return "Not run yet.\n"
     for row, runs in by_row.items():
         if row in missing and len(missing) < len(by_row):
             continue
-        figure = theirs.get(row)
-        ours = [_mean([run.value(f"dsc_{what}", protocol) for run in runs]) for protocol, what in SHOWN]
-        lines.append([*about.rows[row].cells, "n/a" if figure is None else f"{figure:.3f}", *ours, _count(runs)])
+        ours = [_mean([run.value(metric, protocol) for run in runs]) for protocol, metric in shown.values()]
+        lines.append([*about.rows[row].cells, *_theirs(theirs, row), *ours, _count(runs)])
     notes = _notes(preset, by_row)
     if 0 < len(missing) < len(by_row):
         notes.append(f"Not run: {', '.join(f'`{row}`' for row in missing)}.")
     return markdown(lines) + "\n" + "".join(f"\n{note}\n" for note in notes)
+
+
+def _shown(name: str) -> dict[str, tuple[Protocol, str]]:
+    """The columns of a table: both protocols; of several classes their mean and each, at the last epoch alone."""
+    classes, protocols = experiment(name).classes, get_args(Protocol)
+    if len(classes) > 1:
+        mean: dict[str, tuple[Protocol, str]] = {"last epoch, per volume": ("last", "dsc_volume")}
+        return {**mean, **{klass: ("last", f"dsc_volume/{klass}") for klass in classes}}
+    return {f"{end} epoch, per {what}": (end, f"dsc_{what}") for end in protocols for what in ("volume", "slice")}
 
 
 def comparison(
@@ -47,11 +55,10 @@ def comparison(
     about, theirs = experiment(name), paper(name)
     by_preset = {preset: rows_of(name, preset, collected) for preset in presets_shown}
     by_preset = {preset: rows for preset, rows in by_preset.items() if any(rows.values())}
-    lines = [[*about.columns, "paper", *(f"`{preset}`" for preset in by_preset)]]
+    lines = [[*about.columns, *(["paper"] if theirs else []), *(f"`{preset}`" for preset in by_preset)]]
     for row in rows_shown or about.rows:
-        figure = theirs.get(row)
         ours = [_best_and_last(rows[row]) for rows in by_preset.values()]
-        lines.append([*about.rows[row].cells, "n/a" if figure is None else f"{figure:.3f}", *ours])
+        lines.append([*about.rows[row].cells, *_theirs(theirs, row), *ours])
     on: dict[str, list[str]] = {}
     for preset, rows in by_preset.items():
         data = ", ".join(sorted({_data(run) for some in rows.values() for run in some}))
@@ -66,6 +73,12 @@ def _best_and_last(runs: Sequence[Collected]) -> str:
         return ""
     both = (_mean([run.value("dsc_volume", protocol) for run in runs]) for protocol in ("best", "last"))
     return " / ".join(both) + _short(runs)
+
+
+def _theirs(theirs: Mapping[str, float | None], row: str) -> list[str]:
+    """The paper's figure, where it has any."""
+    figure = theirs.get(row)
+    return [] if not theirs else ["n/a"] if figure is None else [f"{figure:.3f}"]
 
 
 def _mean(values: Sequence[float]) -> str:
@@ -133,7 +146,8 @@ def _as_now(run: Collected) -> bool:
         had = Settings.model_validate(settings)
     except ValidationError:
         return False
-    now = settings_of(experiment(name), run.row, preset, None, run.about.get("changes", []))
+    chosen = (run.about.get("plan") or {}).get("settings")
+    now = settings_of(experiment(name), run.row, preset, None, run.about.get("changes", []), chosen)
     return _deciding(had) == _deciding(now)
 
 

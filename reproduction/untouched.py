@@ -25,6 +25,7 @@ from inbounds.sources import acdc, phantom
 from inbounds.sources.example import write_example
 from inbounds.sources.source import Source
 from inbounds.writing import write_json
+from reproduction.held_out import every_fifth
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 COMMANDS = (
@@ -39,7 +40,7 @@ COMMANDS = (
 def of_acdc(root: Path) -> list[Source]:
     """The training patients of ACDC, of whom every fifth is new."""
     scans = [scan for scan in acdc.sources(root) if scan.split == "train"]
-    new = set(sorted({scan.patient for scan in scans})[4::5])
+    new = every_fifth(scan.patient for scan in scans)
     return [replace(scan, split="validation" if scan.patient in new else "train") for scan in scans]
 
 

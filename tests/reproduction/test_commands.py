@@ -12,6 +12,7 @@ import pytest
 
 from inbounds.cli import run_program
 from inbounds.sources import phantom
+from inbounds.store.annotate import simulate
 from inbounds.store.prepare import FITS, Plan, prepare
 from making import train_here
 from pages import ROOT, commands
@@ -19,7 +20,7 @@ from pages import ROOT, commands
 SHORT = ["training.epochs=1", "training.batch=16", "training.device=cpu", "network.name=monai:UNet"]
 SHORT += ["network.settings={spatial_dims=2,channels=[4,8],strides=[2]}"]
 SHORT += ["training.compile=nothing"]  # which `fast` does, and shape checks at run time do not allow
-ROWS = {"hybrid": "full_5", "bounds": "individual"}
+ROWS = {"hybrid": "full_5", "bounds": "individual", "ablation": "scribbles"}
 """A row of each is enough; `full`, where there is one."""
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -54,7 +55,10 @@ def stand_in(name: str, words: list[str]) -> None:
     rows = 256 if "--columns" in options else 48  # bounds in pixels are of 256 rows
     fit = options.get("--fit", "none")
     classes = tuple(klass if known == "LV" else known for known in phantom.CLASSES)
-    prepare(phantom.sources(4, side=48), Path(name), Plan(called_so, classes, (rows, 48), FITS[fit], fit))
+    scans = phantom.sources(8 if kind == "acdc" else 4, side=48)  # of eight patients six train: one can be held out
+    made = prepare(scans, Path(name), Plan(called_so, classes, (rows, 48), FITS[fit], fit)).store
+    if kind == "acdc":
+        simulate(made, "scribble", "scribble", [1, 2, 3], background=True)
 
 
 def reproduce(page: str) -> set[str]:
@@ -85,7 +89,7 @@ def test_other_tables() -> None:
     assert reproduce("reproduction/README.md") == {
         *("hybrid", "spine", "spine-fast", "spine-fast-weak", "spine-small", "spine-small-weak"),
         *("prostate", "prostate-fast", "prostate-drawn", "prostate-small", "prostate-small-weak"),
-        *("bounds", "timing"),
+        *("bounds", "heart", "ablation", "timing"),
     }
 
 

@@ -103,6 +103,22 @@ def test_stopped_in_the_middle_it_goes_on(store: Path, tmp_path: Path, monkeypat
     assert "| volume bounds | direct penalty | 0.858 | 0." in (out / "results/table.md").read_text(encoding="utf-8")
 
 
+def test_what_some_measured_is_kept_before_the_next_begin(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, results = module.train_many, tmp_path / "out" / "results"
+
+    def second_stopped(runs: Sequence[Run], **settings) -> dict[Path, str]:
+        if (results / "tags" / "seed-0.json").is_file():
+            raise KeyboardInterrupt
+        return whole(runs, **settings)
+
+    monkeypatch.setattr(module, "AT_ONCE", 1)
+    monkeypatch.setattr(module, "train_many", second_stopped)
+    assert command(*words(store, tmp_path / "out", "--rows", "tags,full")).code == 130
+    assert [file.parent.name for file in results.glob("*/seed-0.json")] == ["tags"]
+
+
 def test_what_fails_is_told_and_the_others_are_kept(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,3 +175,32 @@ def test_mistakes_are_told_before_anything_is_written(store: Path, tmp_path: Pat
     refused(*words(store, out, name="spine"), saying=["no class 'vertebra'"], folder=tmp_path)
     refused("spine", "--out", out, saying=[out, "neither a run nor a result", "--store"], folder=tmp_path)
     refused("timing", "--out", out, saying=["no benchmark", "python -m benchmarks"], folder=tmp_path)
+
+
+def test_what_people_know_trained_as_planned(store: Path, tmp_path: Path) -> None:
+    """Three classes: the last epoch, the mean and each class, no paper beside it, and what was planned is kept."""
+    out, heart = tmp_path / "out", ["training.epochs=1", "training.slices=8", "network.name=unet"]
+    heart += ["network.settings={width=2,levels=2}", "training.device=cpu", "training.precision='32'"]
+    rows = "discs_third_sizes,full"
+    words = ["heart", "--store", store, "--out", out, "--preset", "default", "--rows", rows]
+    words += [part for change in heart for part in ("--set", change)]
+    told = done(*words)
+    assert "annotation 'discs-third' added (centroid, RV, MYO, LV)" in told.out
+    assert "facts 'sizes20-third' added (sizes, off by up to 20%)" in told.out
+    run = Run.open(out / "runs" / "discs_third_sizes" / "seed-0")
+    assert (run.annotation, run.facts, run.classes) == ("discs-third", "sizes20-third", ("RV", "MYO", "LV"))
+    kept = json.loads((out / "results" / "discs_third_sizes" / "seed-0.json").read_text(encoding="utf-8"))
+    assert kept["plan"]["words"][-1].startswith("epochs: ")
+    assert kept["seconds"] > 0
+    assert kept["plan"]["settings"]["training"]["lr"] == 2e-3
+    text = (out / "results" / "table.md").read_text(encoding="utf-8")
+    assert "| labels | known beside them | last epoch, per volume | RV | MYO | LV | runs |" in text
+    assert "`scribbles`" in text.partition("Not run: ")[2]
+    assert "settings that the preset has no longer" not in text
+    assert (out / "results" / "levels-share.svg").is_file()
+    before = {p: p.stat().st_mtime_ns for p in out.glob("runs/*/*/checkpoints/*")}
+    done(*words, "--resume")
+    assert {p: p.stat().st_mtime_ns for p in before} == before
+    refused(*words[:-4], "--rows", "scribbles", "--resume", saying=["it holds heart default"], folder=tmp_path)
+    words[4] = tmp_path / "other"
+    refused(*words, "--rows", "scribbles", saying=["no annotation 'scribble'"], folder=tmp_path)

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.tables import growth, read_benches
 from reproduction.drawings import figures
+from reproduction.experiment import NAMES, experiment
 from reproduction.figures import fingerprint
 from reproduction.pages import rewrite
 from reproduction.results import read_all
@@ -36,7 +37,7 @@ def test_tables_and_figures_are_those_of_the_results(name: str, preset: str) -> 
 
 
 def test_results_hold_no_pictures_of_scans() -> None:
-    figures = ("curves", "levels", "growth-cpu")
+    figures = {"curves", "growth-cpu", *(levels.stem for name in NAMES for levels in experiment(name).levels)}
     known = {"table.md", "results.csv", *(f"{stem}.{kind}" for stem in figures for kind in ("svg", "png"))}
     others = [file for file in (RESULTS).rglob("*") if file.is_file() and file.name not in known]
     assert all(file.suffix == ".json" for file in others)
