@@ -256,9 +256,9 @@ def test_background_keeps_its_distance_from_every_class():
     truth = rectangle((64, 64), slice(25, 40), slice(20, 36), klass=2)
     away = ndimage.distance_transform_edt(truth == 0)
     for seed in range(10):
-        label = background(truth, [1], rng(seed), distance=6, count=4, radius=2)
+        label = background(truth, [1], rng(seed), distance=6)
         assert away[label == 0].min() > 6
-        assert 21 <= (label == 0).sum() <= 4 * 21
+        assert (label == 0).sum() > 30
 
 
 def test_a_crowded_slice_still_gets_one_pixel_of_background():

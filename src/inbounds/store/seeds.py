@@ -147,27 +147,17 @@ def background(
     classes: Sequence[int],  # noqa: ARG001
     rng: np.random.Generator,
     *,
-    distance: float = 5.0,
-    count: int = 3,
-    radius: float = 2.0,
+    distance: float = 3.0,
 ) -> Labels:
-    """A few discs of background, to add to marks of the other kinds where something should say what is not a region.
+    """A loose curve around all regions of the truth, in `classes` or not, as `scribble` draws it.
 
-    No disc comes as near as `distance` pixels to any region of the truth, in `classes` or not; centres are drawn evenly
-    from what that leaves. Where it leaves nothing the farthest pixel alone is marked, and a slice without background
-    gets none.
+    To add to marks of the other kinds, where something should say what is not a region. It keeps `distance` pixels or
+    more where there is room; where there is none, the farthest pixel alone is marked.
     """
     label = _blank(truth)
     outside = truth == BACKGROUND
-    if not outside.any():
-        return label
-    away = _away(outside)
-    far = np.argwhere(away > distance + radius + 0.5)
-    if not len(far):
-        label[np.unravel_index(np.argmax(away), away.shape)] = BACKGROUND
-        return label
-    for centre in far[rng.integers(len(far), size=count)]:
-        label[around(truth.shape, centre, radius)] = BACKGROUND
+    if outside.any():
+        label[_loop(outside, rng, distance)] = BACKGROUND
     return label
 
 
