@@ -343,7 +343,7 @@ class TestAdd:
         names = [f"p{number}_{phase}" for number in range(4) for phase in ("ED", "ES")]
         flat_folder(tmp_path / "data", names)
         said = done("prepare", "folder", tmp_path / "data", tmp_path / "store").err
-        assert "patients: names look like several scans of each, so --patient '^(p[0-9]+)'" in said
+        assert "patients: told by --patient '^(p[0-9]+)' in the scans' names" in said
         split = {record.patient: record.split for record in Store(tmp_path / "store").records}
         assert sorted(split.items()) == [(f"p{n}", split[f"p{n}"]) for n in range(4)]
         assert sorted(split.values()) == ["train", "train", "train", "validation"]

@@ -160,7 +160,7 @@ def folder(
     by_hand = fit or side or pixel
     grid, ct = choose(scans, grid=not by_hand, window=not window, spacing=voxel, track=bar("looking"))
     said = (
-        [f"patients: names look like several scans of each, so --patient '{found}'; '.+' parts them"] if found else []
+        [f"patients: told by --patient '{found}' in the scans' names; '.+' takes each scan by itself"] if found else []
     )
     if grid:
         shape, fit, pixel = grid.shape, Fitting(grid.fitting), grid.pixel
