@@ -7,20 +7,24 @@ and written to OUT/untouched.json.
 
 from __future__ import annotations
 
+import csv
 import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
+from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 from inbounds.cli import run_program
 from inbounds.progress import bar
-from inbounds.scans.scan import read_labels
+from inbounds.runs.run import Run
+from inbounds.scans.scan import read_labels, stem
 from inbounds.sources import acdc, phantom
 from inbounds.sources.example import write_example
 from inbounds.sources.source import Source
@@ -72,12 +76,33 @@ def untouched(
         begun = time.monotonic()
         subprocess.run([sys.executable, "-m", "inbounds", *words], check=True)
         typer.echo(f"({time.monotonic() - begun:.0f} s)")
-    scores = overlap(out / "masks", out / "folder" / "truth", len(data.CLASSES))
-    means = dict(zip(data.CLASSES[1:], np.nanmean(scores, axis=0).round(4).tolist(), strict=True))
-    result = {"minutes": minutes, "seed": seed, "scans": len(scores), "dsc": means}
-    result["mean"] = round(float(np.mean(list(means.values()))), 4)
+    result = {"data": data.NAME, "minutes": minutes, "seed": seed} | measure(out, data.CLASSES)
     write_json(out / "untouched.json", result)
-    typer.echo(f"DSC of new scans: {result['mean']:.3f} ({', '.join(f'{k} {v:.3f}' for k, v in means.items())})")
+    typer.echo(
+        f"DSC of new scans: {result['mean']:.3f} ({', '.join(f'{k} {v:.3f}' for k, v in result['dsc'].items())})"
+    )
+
+
+def measure(out: Path, classes: Sequence[str]) -> dict[str, Any]:
+    """What the masks are worth, whether `predict` doubts the bad ones, and what they come from."""
+    truth = out / "folder" / "truth"
+    scores = overlap(out / "masks", truth, len(classes))
+    means = dict(zip(classes[1:], np.nanmean(scores, axis=0).round(4).tolist(), strict=True))
+    with (out / "masks" / "predictions.csv").open(encoding="utf-8") as stream:
+        doubt = {(row["case"], row["class"]): float(row["doubt"]) for row in csv.DictReader(stream)}
+    names = [stem(file) for file in sorted(truth.iterdir())]
+    doubts = np.array([[doubt[name, klass] for klass in classes[1:]] for name in names])
+    there = ~np.isnan(scores)
+    run = Run.open(out / "run")
+    return {
+        "scans": len(scores),
+        "dsc": means,
+        "mean": round(float(np.mean(list(means.values()))), 4),
+        "rank_correlation_of_doubt": round(float(spearmanr(doubts[there], scores[there]).statistic), 3),
+        "epochs": run.epochs,
+        "plan": run.about["plan"]["words"],
+        **{key: run.about[key] for key in ("commit", "machine", "versions")},
+    }
 
 
 if __name__ == "__main__":
