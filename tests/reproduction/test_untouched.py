@@ -15,6 +15,8 @@ from inbounds.runs.run import Run
 from pages import ROOT
 from reproduction.untouched import overlap
 
+RESULTS = ROOT / "reproduction" / "results" / "untouched"
+
 
 def test_overlap_of_classes_that_are_there_or_found(tmp_path: Path) -> None:
     import nibabel
@@ -25,6 +27,14 @@ def test_overlap_of_classes_that_are_there_or_found(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         nibabel.Nifti1Image(array.T, np.eye(4)).to_filename(tmp_path / name / "a.nii.gz")
     np.testing.assert_allclose(overlap(tmp_path / "masks", tmp_path / "truth", 3), [[2 / 3, np.nan]])
+
+
+@pytest.mark.parametrize("name", ["phantom", "acdc"])
+def test_the_page_shows_what_was_measured(name: str) -> None:
+    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    cells = [f"{found['minutes']:g}", *(f"{value:.3f}" for value in (found["mean"], *found["dsc"].values()))]
+    row = f"| {' | '.join([name, *cells])} | {found['rank_correlation_of_doubt']:.2f} |"
+    assert row in (ROOT / "reproduction" / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
