@@ -34,6 +34,7 @@ WORDS: dict[Any, str] = {
     str: "text",
     dict[str, Any]: "table",
     list[str]: "list of names",
+    list[config.Weight]: "list of numbers",
 }
 LIMITS = {"ge": "{} or more", "gt": "above {}", "le": "at most {}", "lt": "below {}"}
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from inbounds.config import read_settings
+from inbounds.config.build import supervision_of
 from inbounds.config.plan import Plan, half_on_cpu, plan
+from inbounds.errors import BadInput
 from inbounds.sources import phantom as hearts
-from inbounds.store.annotate import simulate
+from inbounds.store.annotate import import_points, simulate
 from inbounds.store.grid import GridWindow
 from inbounds.store.prepare import Plan as Large
 from inbounds.store.prepare import prepare
@@ -68,6 +70,18 @@ def test_a_network_that_a_person_names_is_left_alone(store: Store) -> None:
     chosen = planned(store, "tags", "both", "network.name=enet")
     assert "network" not in chosen.settings
     assert not [line for line in chosen.words if line.startswith("network")]
+
+
+def test_clicks_of_each_class_count_the_same(tmp_path: Path, store: Store) -> None:
+    assert "class_weight" not in planned(store, labels="both").settings["training"]
+    case, other = (store.records[n].name for n in (0, 1))
+    lines = [f"{case},3,20,20,LV", *(f"{name},3,{row},2,background" for name in (case, other) for row in range(1, 5))]
+    (tmp_path / "clicks.csv").write_text("\n".join(["case,slice,row,column,class", *lines]))
+    import_points(store, tmp_path / "clicks.csv", "few")
+    weights = planned(store, "partial", "few").settings["training"]["class_weight"]
+    assert weights == [0.562, 4.5]  # 9 / 2 / 8 and 9 / 2 / 1: together each class counts 4.5
+    with pytest.raises(BadInput, match="2 weights for 4 classes"):
+        supervision_of(read_settings("partial", None, ["training.class_weight=[1,2]"]), store, store.classes[1:], None)
 
 
 @pytest.mark.parametrize(

@@ -46,3 +46,8 @@ def test_disagreement_is_the_mean_over_the_others() -> None:
 def test_what_lies_beside_the_largest_piece() -> None:
     mask = np.array([[[1, 1, 1, 0, 1, 2]]], np.uint8)
     assert in_pieces(mask, keep_largest(mask), 3) == [0.25, 0, 0]
+
+
+def test_where_training_found_nothing_an_empty_mask_is_in_doubt() -> None:
+    assert outside(0.0, (0.0, 0.0)) == 1
+    assert outside(5.0, (0.0, 0.0)) == 1

@@ -153,3 +153,13 @@ def test_a_soft_label_may_rule_out_what_is_impossible() -> None:
     loss.backward()
     assert loss == 0
     assert log_probs.grad.isfinite().all()
+
+
+def test_a_class_may_count_more() -> None:
+    """Two labelled pixels of one image: (0.5 log 2 + 3 log 4) / 2."""
+    log_probs = torch.tensor([[[[0.5, 0.75]], [[0.5, 0.25]]]]).log()
+    found = cross_entropy(log_probs, torch.tensor([[[0, 1]]]), class_weight=[0.5, 3.0])
+    torch.testing.assert_close(found, torch.tensor((0.5 * math.log(2) + 3 * math.log(4)) / 2))
+    unlabelled = torch.tensor([[[0, 255]]])
+    alike = cross_entropy(log_probs, unlabelled, class_weight=[1.0, 1.0])
+    torch.testing.assert_close(alike, cross_entropy(log_probs, unlabelled))

@@ -22,7 +22,7 @@ from inbounds.constraints import Bounds, Common, Constraint, Knowledge, Known, T
 from inbounds.constraints.constraint import constrained, select
 from inbounds.constraints.penalties import Penalty, penalties
 from inbounds.errors import BadInput, nearest
-from inbounds.losses import Proposals, projections
+from inbounds.losses import Proposals, cross_entropy, projections
 from inbounds.networks import build, heads, networks
 from inbounds.networks.build import built
 from inbounds.regions import Statistic, statistics
@@ -275,9 +275,13 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
     projected = "size" in constraints and any(one.project for one in settings.regularisers.values())
     within = Proposals(constraints["size"], harden=False) if projected else None
     with _naming("settings"):
-        return Supervision(
-            constraints=list(constraints.values()), proposals=proposals, regularisers=terms, project=within
-        )
+        weights = settings.training.class_weight
+        if weights is not None and len(weights) != len(classes) + 1:
+            raise BadInput(
+                f"training.class_weight: {len(weights)} weights for {len(classes) + 1} classes; give as many"
+            )
+        label_loss = cross_entropy if weights is None else partial(cross_entropy, class_weight=weights)
+        return Supervision(label_loss, list(constraints.values()), proposals, terms, within)
 
 
 def _refuse_contradiction(

@@ -41,6 +41,8 @@ REGULARISERS: dict[str, dict[str, Any]] = {
 """What helps where few pixels are labelled; which of them a plan takes depends on what is labelled."""
 WEIGHT = {"image": 1.0, "volume": 3.0}
 """Of bounds: a scan's volume leaves open which slice has how much, and spreads over them."""
+RARE = 2.0
+"""Times as many clicks would be a class's equal share: from there on classes count the same."""
 SLICES = 4000
 """Slices in an epoch on a CPU, at most: a few minutes."""
 
@@ -141,6 +143,11 @@ def plan(
     words.append("augmentation: turns of up to 30 degrees, zoom of up to 1.25, contrast and brightness")
     full = known.everything or settings.hybrid.only_full
     taught = bool(settings.hybrid.full_scans) or known.labelled.keys() >= {0, *store.chosen(classes)}
+    if not full and store.about(annotation).get("strategy") == "points":
+        weights = _alike(known, store.chosen(classes))
+        if max(weights) > RARE:
+            layer["training"]["class_weight"] = weights
+            words.append("labels: each class counts the same, as some were clicked much more often than others")
     if not (full or settings.proposals):
         _regularise(layer, words, taught)
         if taught and "coarse" in layer.get("network", {}).get("settings", {}):
@@ -199,6 +206,14 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
         if value not in labelled and not any(bool(values[:, column].any()) for values in said)
     )
     return Known(total, labelled, sizes, tags, volumes, "known: " + ", ".join(parts), unknown)
+
+
+def _alike(known: Known, chosen: Sequence[int]) -> list[float]:
+    """Weights by which the labelled pixels of each class count the same together; few of them at most tenfold."""
+    counts = [known.labelled.get(value, 0) for value in chosen]
+    background = sum(number for value, number in known.labelled.items() if value not in (UNLABELLED, *chosen))
+    total = background + sum(counts)
+    return [round(min(10.0, total / (len(counts) + 1) / max(1, count)), 3) for count in (background, *counts)]
 
 
 def _network(store: Store, gpu: bool) -> dict[str, Any]:

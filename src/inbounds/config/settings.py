@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Share = Annotated[float, Field(ge=0, lt=1)]
+Weight = Annotated[float, Field(gt=0, le=1000)]
 
 
 def _rising(ramp: tuple[float, float]) -> tuple[float, float]:
@@ -69,6 +70,8 @@ class Training(Model):
     """What `plateau` multiplies the learning rate by."""
     ema: float = Field(default=0.0, ge=0, lt=1)
     """Judge and keep a running mean of the weights; the share of the old mean that stays at each step, such as 0.99."""
+    class_weight: list[Weight] | None = None
+    """How much a labelled pixel of each class counts, background first; all alike if not given."""
     precision: Literal["32", "bf16-mixed"] = "32"
     """Of the network; losses are always in float32."""
     device: str = "auto"

@@ -63,6 +63,8 @@ def outside(volume: float, seen: tuple[float, float]) -> float:
         (0.5, 0.0, 0.75)
     """
     low, high = seen
+    if high == 0:  # nothing was found in training either
+        return 1.0
     return 1 - volume / low if volume < low else 1 - high / volume if volume > high else 0.0
 
 

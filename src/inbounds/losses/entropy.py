@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -18,6 +19,7 @@ def cross_entropy(
     *,
     mean: Literal["images", "pixels"] = "images",
     label_weight: Float[Tensor, " B"] | None = None,
+    class_weight: Sequence[float] | None = None,
 ) -> Float[Tensor, ""]:
     """Full or partial cross-entropy, `-sum_{p in Omega_L} log S_p` as a mean: unlabelled pixels (255) do not count.
 
@@ -27,6 +29,8 @@ def cross_entropy(
 
     With `label_weight`, what an image adds is multiplied by its own. The mean does not follow: an image that counts
     half adds half as much, whatever stands beside it.
+
+    With `class_weight`, a labelled pixel counts as much as its class: clicks on background may outnumber all others.
 
     With no labelled pixel at all the loss is 0 and so is its gradient. A soft label, probabilities `(B, K, *space)`,
     counts everywhere: `-sum_p sum_k Q_pk log S_pk`.
@@ -56,7 +60,13 @@ def cross_entropy(
         losses = -torch.where(label > 0, label * log_probs, 0).sum(dim=1)
         known = torch.ones_like(losses, dtype=torch.bool)
     else:
-        losses = torch.nn.functional.nll_loss(log_probs, label.long(), ignore_index=UNLABELLED, reduction="none")
+        # Written out on the device: a copy from the host could not be part of a CUDA graph.
+        weights = None
+        if class_weight is not None:
+            weights = torch.stack([log_probs.new_full((), weight) for weight in class_weight])
+        losses = torch.nn.functional.nll_loss(
+            log_probs, label.long(), weights, ignore_index=UNLABELLED, reduction="none"
+        )
         known = label != UNLABELLED
     space = tuple(range(1, known.ndim))
     sums = losses.sum(dim=space)
