@@ -93,12 +93,14 @@ def measure(out: Path, classes: Sequence[str]) -> dict[str, Any]:
     names = [stem(file) for file in sorted(truth.iterdir())]
     doubts = np.array([[doubt[name, klass] for klass in classes[1:]] for name in names])
     there = ~np.isnan(scores)
+    pairs = doubts[there], scores[there]
+    varied = all(np.ptp(side) > 0 for side in pairs)  # else there are no ranks, as where every mask is empty
     run = Run.open(out / "run")
     return {
         "scans": len(scores),
         "dsc": means,
         "mean": round(float(np.mean(list(means.values()))), 4),
-        "rank_correlation_of_doubt": round(float(spearmanr(doubts[there], scores[there]).statistic), 3),
+        "rank_correlation_of_doubt": round(float(spearmanr(*pairs).statistic), 3) if varied else None,
         "epochs": run.epochs,
         "plan": run.about["plan"]["words"],
         **{key: run.about[key] for key in ("commit", "machine", "versions")},
