@@ -1,6 +1,6 @@
 """`python -m reproduction.untouched OUT`: the five commands of the README on a person's folder, with nothing set.
 
-OUT/folder has scans, clicks and sizes (see `inbounds example`): generated hearts, or ACDC with --acdc, where every
+OUT/folder has scans, clicks and sizes (see `inbounds example`): generated hearts, or ACDC or PROMISE12, where every
 fifth training patient is new and those that validate elsewhere stay out of sight. What the masks are worth is printed,
 and written to OUT/untouched.json.
 """
@@ -25,7 +25,7 @@ from inbounds.cli import run_program
 from inbounds.progress import bar
 from inbounds.runs.run import Run
 from inbounds.scans.scan import read_labels, stem
-from inbounds.sources import acdc, phantom
+from inbounds.sources import acdc, phantom, promise12
 from inbounds.sources.example import write_example
 from inbounds.sources.source import Source
 from inbounds.writing import write_json
@@ -41,9 +41,9 @@ COMMANDS = (
 )
 
 
-def of_acdc(root: Path) -> list[Source]:
-    """The training patients of ACDC, of whom every fifth is new."""
-    scans = [scan for scan in acdc.sources(root) if scan.split == "train"]
+def held_out(sources: Sequence[Source]) -> list[Source]:
+    """The training patients of an archive, of whom every fifth is new."""
+    scans = [scan for scan in sources if scan.split == "train"]
     new = every_fifth(scan.patient for scan in scans)
     return [replace(scan, split="validation" if scan.patient in new else "train") for scan in scans]
 
@@ -63,20 +63,25 @@ def untouched(
     out: Annotated[Path, typer.Argument(help="The folder for everything.")],
     minutes: Annotated[float, typer.Option(help="Time for training.")] = 5,
     archive: Annotated[Path | None, typer.Option("--acdc", help="The ACDC archive; else generated hearts.")] = None,
+    prostates: Annotated[Path | None, typer.Option("--promise12", help="The PROMISE12 archive instead.")] = None,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
 ) -> None:
     """Train from clicks and rough sizes as a person would, and see what the masks are worth."""
-    data = phantom if archive is None else acdc
-    scans = phantom.sources(40, seed=seed) if archive is None else of_acdc(archive)
-    write_example(scans, data.CLASSES, out / "folder", seed=seed, track=bar("writing"))
-    names = {"folder": out / "folder", "out": out, "classes": ",".join(data.CLASSES), "minutes": minutes}
+    classes: tuple[str, ...]
+    name, classes, scans = phantom.NAME, phantom.CLASSES, phantom.sources(40, seed=seed)
+    if archive is not None:
+        name, classes, scans = acdc.NAME, acdc.CLASSES, held_out(acdc.sources(archive))
+    elif prostates is not None:
+        name, classes, scans = promise12.NAME, promise12.CLASSES, held_out(promise12.sources(prostates))
+    write_example(scans, classes, out / "folder", seed=seed, track=bar("writing"))
+    names = {"folder": out / "folder", "out": out, "classes": ",".join(classes), "minutes": minutes}
     for command in COMMANDS:
         words = shlex.split(command.format(**names))
         typer.secho(f"inbounds {shlex.join(words)}", bold=True)
         begun = time.monotonic()
         subprocess.run([sys.executable, "-m", "inbounds", *words], check=True)
         typer.echo(f"({time.monotonic() - begun:.0f} s)")
-    result = {"data": data.NAME, "minutes": minutes, "seed": seed} | measure(out, data.CLASSES)
+    result: dict[str, Any] = {"data": name, "minutes": minutes, "seed": seed} | measure(out, classes)
     write_json(out / "untouched.json", result)
     typer.echo(
         f"DSC of new scans: {result['mean']:.3f} ({', '.join(f'{k} {v:.3f}' for k, v in result['dsc'].items())})"
