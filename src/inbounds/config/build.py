@@ -25,6 +25,7 @@ from inbounds.errors import BadInput, nearest
 from inbounds.losses import Proposals, cross_entropy, projections
 from inbounds.networks import build, heads, networks
 from inbounds.networks.build import built
+from inbounds.networks.offline import offline
 from inbounds.regions import Statistic, statistics
 from inbounds.regularisers import Regulariser, regularisers
 from inbounds.store.facts import given_columns
@@ -192,14 +193,14 @@ def _named(what: str, value: Any) -> dict[str, Any]:
 
 
 def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
-    """The network that the settings describe, untrained, with its heads.
+    """The network that the settings describe, untrained, with its heads. Nothing is fetched for it.
 
     Raises:
         BadInput: There is no such network, or it does not take these settings.
     """
     name = settings.name
     builder = thing("network", name) if ":" in name and not name.startswith("monai:") else None
-    with _naming(f"network.name={name}"):
+    with _naming(f"network.name={name}"), offline():
         if builder is None:
             made = build(name, channels, classes, **settings.settings)
         else:

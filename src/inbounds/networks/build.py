@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.nn import functional
 
 from inbounds.errors import nearest
 from inbounds.networks.enet import ENet
+from inbounds.networks.offline import REMEDY
 from inbounds.networks.residual_unet import ResidualUNet
 from inbounds.networks.unet import UNet
 
@@ -21,6 +23,8 @@ networks: dict[str, Callable[..., nn.Module]] = {"enet": ENet, "residual_unet": 
 # MONAI's names for the number of channels and of classes; the first that a network has is filled in.
 _CHANNELS = ("in_channels", "num_channels")
 _CLASSES = ("out_channels", "num_classes")
+_FETCHING = re.compile("pretrained|weights|url|repo|download")
+"""What MONAI calls the arguments by which networks fetch weights."""
 
 
 class AnySize(nn.Module):
@@ -90,11 +94,25 @@ def _monai(name: str, channels: int, classes: int, settings: dict[str, Any]) -> 
             f"{nearest(name, known)}"
         )
     builder, filled = known[name], dict(zip(_slots(known[name]), (channels, classes), strict=True))
-    own = {key: value for key, value in settings.items() if key != "multiple"}
+    own = _without_fetching(name, builder, {key: value for key, value in settings.items() if key != "multiple"})
     _check(f"monai:{name}", builder, filled, own)
     strides = own.get("strides", (32,))
     product = math.prod(max(s) if isinstance(s, (list, tuple)) else s for s in strides)
     return AnySize(builder(**filled, **own), settings.get("multiple", product))
+
+
+def _without_fetching(name: str, builder: Callable[..., nn.Module], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a MONAI network by which it fetches nothing; those that ask for it are refused."""
+    given = dict(settings)
+    for key, parameter in inspect.signature(builder).parameters.items():
+        if _FETCHING.search(key) and isinstance(parameter.default, bool):
+            given.setdefault(key, False)  # some fetch weights unless they are told not to
+        elif _FETCHING.search(key) and parameter.default:
+            raise ValueError(f"monai:{name} cannot be built without fetching weights ({key}); take another network")
+    for key, value in given.items():
+        if _FETCHING.search(key) and value:
+            raise ValueError(f"{key} = {value!r} would fetch weights from a server; {REMEDY}")
+    return given
 
 
 def _slots(builder: Callable[..., nn.Module]) -> tuple[str, ...]:
