@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,25 @@ def test_a_run_goes_on_with_its_own_plan(tmp_path: Path, store: Store) -> None:
     with pytest.raises(BadInput, match="begun with other settings"):
         list(begin(tmp_path / "run", store, Wanted(["tags"], changes=["training.epochs=2"]), resume=True))
     assert Run.open(tmp_path / "run").about == run.about
+
+
+def test_a_run_that_was_handed_over_imports_nothing(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither what a new run takes from it nor going on with it: only a person names code."""
+    monkeypatch.setattr("inbounds.config.build._trusted", set())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "handed_over.py").write_text("raise SystemExit('imported')")
+    few = [*SMALL, "training.epochs=1"]
+    wanted = Wanted(["tags"], changes=few)
+    (run,) = begin(tmp_path / "run", store, wanted)
+    about = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+    about["settings"]["network"] |= {"name": "handed_over:Net", "settings": {}}
+    about["plan"]["settings"]["regularisers"] = {"teacher": {"term": {"name": "handed_over:term"}}}
+    (run.path / "run.json").write_text(json.dumps(about))
+    plain = [change for change in few if not change.startswith("network")]
+    with pytest.raises(BadInput, match="no settings load code by themselves; name it with --import handed_over"):
+        list(begin(tmp_path / "second", store, replace(wanted, changes=plain, start=run.path)))
+    with pytest.raises(BadInput, match="no settings load code by themselves; name it with --import handed_over"):
+        list(begin(run.path, store, wanted, resume=True))
+    assert "handed_over" not in sys.modules

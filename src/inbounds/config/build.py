@@ -62,19 +62,21 @@ def trust(module: str) -> None:
     _trusted.add(module)
 
 
-def modules_of(settings: Settings) -> set[str]:
+def modules_of(settings: Mapping[str, Any]) -> set[str]:
     """The modules whose code settings name as `module:name`."""
-    parts = (name.partition(":") for name in _names(settings.model_dump()))
+    parts = (name.partition(":") for name in _names(settings))
     return {module for module, colon, _ in parts if colon} - {"monai"}
 
 
 def trusted(settings: Settings) -> list[str]:
     """Those of them that a person named."""
-    return sorted(modules_of(settings) & _trusted)
+    return sorted(modules_of(settings.model_dump()) & _trusted)
 
 
 def _names(content: Any, key: str = "") -> Iterable[str]:
     """The names of all things that settings choose."""
+    if key in PARTS and isinstance(content, str):
+        yield content
     if not isinstance(content, dict):
         return
     name = content.get(PARTS.get(key, "name" if key == "network" else ""))

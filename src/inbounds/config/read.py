@@ -35,7 +35,8 @@ def read_settings(
         file: Settings as TOML.
         changes: Such as `training.epochs=50`; `weight=0.1` is short for `constraints.size.weight=0.1`, the weight of
             the recipe's own bounds.
-        layers: Settings below those of the file.
+        layers: Settings below those of the file. Unlike those of a person they name no code to import: they may come
+            from a run that was handed over.
         shared: The same settings serve several recipes: what this one has no use for is left alone.
 
     Raises:
@@ -56,7 +57,8 @@ def read_settings(
         settings = Settings.model_validate(content)
     except ValidationError as error:
         raise BadInput(_explain(error, given)) from None
-    for module in modules_of(settings):
+    written = {module for _, layer in given[len(layers) :] for module in modules_of(layer)}
+    for module in sorted(written & modules_of(settings.model_dump())):
         trust(module)
     try:
         check(settings)
