@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "inbounds"
 ORDER = [
     "errors",
+    "reading",
     "writing",
     "progress",
     "regions",

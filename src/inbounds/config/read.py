@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from inbounds.config.build import arguments, check, expanded, known_recipe, modules_of, trust
 from inbounds.config.settings import PARTS, ProposalSettings, Settings
 from inbounds.errors import BadInput, nearest
+from inbounds.reading import read_text
 from inbounds.supervision import recipes
 
 Content = dict[str, Any]
@@ -71,7 +72,7 @@ def _file(file: Path | None) -> list[tuple[str, Content]]:
     if file is None:
         return []
     try:
-        return [(str(file), tomllib.loads(file.read_text(encoding="utf-8-sig")))]
+        return [(str(file), tomllib.loads(read_text(file, "utf-8-sig")))]
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadInput(f"{file}: cannot be read as TOML ({error}); give a file of settings in UTF-8") from None
 

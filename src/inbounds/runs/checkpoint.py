@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from inbounds.errors import BadInput
+from inbounds.reading import read_text, regular
 from inbounds.writing import aside, write_json
 
 RAW = "raw."
@@ -109,9 +110,9 @@ def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw
     A checkpoint without an optimiser leaves the one given as it is: the run goes on, with fresh moments.
     """
     try:
-        network.load_state_dict(load_file(folder / "last.safetensors"))
-        tensors = load_file(folder / "optimiser.safetensors")
-        numbers = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        network.load_state_dict(load_file(regular(folder / "last.safetensors")))
+        tensors = load_file(regular(folder / "optimiser.safetensors"))
+        numbers = json.loads(read_text(folder / "state.json"))
         kept = {name: tensors.pop(name) for name in list(tensors) if name.startswith(KEPT)}
         weights = {name.removeprefix(RAW): tensors.pop(name) for name in list(tensors) if name.startswith(RAW)}
         if raw is not None:
@@ -130,7 +131,7 @@ def kept_epochs(folder: Path | None) -> dict[str, int]:
         return {}
     file = folder / "state.json"
     try:
-        state = json.loads(file.read_text(encoding="utf-8"))
+        state = json.loads(read_text(file))
         epochs = {"last": int(state["epoch"])} | ({"best": int(state["best"][1])} if state["best"] else {})
     except (OSError, KeyError, TypeError, IndexError, ValueError) as error:
         raise BadInput(f"{file}: damaged ({error}); start the run again") from None
@@ -140,7 +141,7 @@ def kept_epochs(folder: Path | None) -> dict[str, int]:
 def load_weights(file: Path, network: nn.Module) -> None:
     """Put a kept network's weights into a network of the same make."""
     try:
-        network.load_state_dict(load_file(file))
+        network.load_state_dict(load_file(regular(file)))
     except (OSError, RuntimeError, SafetensorError) as error:
         raise BadInput(
             f"{file}: does not fit the network that the run describes ({str(error).splitlines()[0]})"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from inbounds.errors import BadInput
+from inbounds.reading import regular
 from inbounds.writing import write_table, writing
 
 COLUMNS = ("run", "epoch", "split", "case", "slice", "class", "metric", "value")
@@ -68,7 +69,7 @@ def read_rows(path: Path, *, growing: bool = False) -> list[Row]:
     """
     remedy = "remove it and resume the run, or start the run again" if growing else "evaluate again"
     try:
-        content = b"" if growing and not path.is_file() else path.read_bytes()
+        content = b"" if growing and not path.is_file() else regular(path).read_bytes()
         text = content[: content.rfind(b"\n") + 1 if growing else None].decode("utf-8-sig")
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror}); check the name") from None

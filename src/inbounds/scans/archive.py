@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from inbounds.errors import BadInput
+from inbounds.reading import regular
 
 RATIO = 200
 """Scans shrink two or three times, masks up to a few hundred; an archive that grows more than this in all is a trap."""
@@ -43,7 +44,7 @@ def unpacked(source: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
         if not archives or any(wanted(file.name) for file in source.rglob("*") if file.is_file()):
             yield source
             return
-    elif zipfile.is_zipfile(source):
+    elif zipfile.is_zipfile(regular(source)):
         archives = [source]
     else:
         raise BadInput(
@@ -60,7 +61,7 @@ def unpacked(source: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
 
 def _unpack(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> None:
     try:
-        with zipfile.ZipFile(archive) as members:
+        with zipfile.ZipFile(regular(archive)) as members:
             chosen = [m for m in members.infolist() if not m.is_dir()]
             for member in chosen:
                 _trust(archive, member)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from inbounds.errors import BadInput
+from inbounds.reading import open_file, regular
 from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, by, check_room, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry, reader_of, toolkit
 from inbounds.scans.nrrd import width
@@ -26,7 +27,7 @@ _JITTER = 0.1  # of the usual distance between slices: scanners round positions,
 def is_dicom(path: Path) -> bool:
     """Whether a file carries the mark of DICOM behind its preamble; many such files have no suffix."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(132)[128:] == b"DICM"
     except OSError:
         return False
@@ -63,6 +64,8 @@ def _series(path: Path) -> tuple[Path, ...]:
             return (path,)
         folder, series = path.parent, information.GetMetaData(_SERIES).strip(" \0")
     else:
+        for file in path.iterdir():
+            regular(file)  # GDCM opens whatever lies there
         folder, uids = path, reader.GetGDCMSeriesIDs(str(path))
         if not uids:
             raise BadInput(

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
 from inbounds.errors import BadInput
+from inbounds.reading import open_file
 
 Voxels = Shaped[np.ndarray, "slices rows columns"]
 Mask = UInt8[np.ndarray, "slices rows columns"]
@@ -101,10 +102,12 @@ def library(name: str, path: Path) -> ModuleType:
 def opening(path: Path, count: int = 1024) -> bytes:
     """The first bytes of a file, which must exist, hold something, and not be a web page or a placeholder."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             start = file.read(count)
     except FileNotFoundError:
         raise BadInput(f"{path}: there is no such file; check the name") from None
+    except BadInput:
+        raise
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: the file cannot be opened ({error}); check the name and its permissions") from error
     if not start:

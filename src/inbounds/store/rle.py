@@ -16,12 +16,14 @@ import numpy as np
 from jaxtyping import UInt8
 
 from inbounds.errors import BadInput
+from inbounds.reading import regular
 
 RUN = np.dtype([("length", "<u4"), ("value", "u1")])
 
 
 def open_array(file: Path) -> np.ndarray:
     """An `.npy` file, memory-mapped; what is written to it in memory never reaches the disk."""
+    regular(file)
     try:
         return np.lib.format.open_memmap(file, mode="c")
     except Exception as error:  # a damaged header makes NumPy raise token, syntax and type errors too

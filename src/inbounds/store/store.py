@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from inbounds.errors import BadInput, nearest
+from inbounds.reading import open_file, regular
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.record import Record, read_record
 from inbounds.store.rle import Labels, labels_file, open_array
@@ -151,6 +152,7 @@ class Store:
         file = self.path / "annotations" / name / "annotation.json"
         if name not in self.annotations:
             raise BadInput(f"{self.path}: no annotation {name!r}; {nearest(name, self.annotations)}")
+        regular(file)
         try:
             about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             list(about["classes"]), dict(about["checksums"]), list(about.get("notes", ()))
@@ -238,7 +240,7 @@ class Store:
 
 def checksum(file: Path) -> str:
     """The SHA-256 of a file."""
-    with file.open("rb") as stream:
+    with open_file(file) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

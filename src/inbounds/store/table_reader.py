@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 
 from inbounds.errors import BadInput, nearest
+from inbounds.reading import read_text
 from inbounds.regions.facts import range_of
 from inbounds.store.record import Record
 
@@ -80,7 +81,7 @@ def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tup
     is nearly a known one is refused: it is more likely misspelt than meant for somebody else.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, "utf-8-sig")
     except UnicodeDecodeError:
         raise BadInput(f"{path}: not a text file in UTF-8; save the sheet as 'CSV UTF-8'") from None
     except OSError as error:

@@ -1,0 +1,50 @@
+"""Opening what people hand over: files, and nothing that only looks like one.
+
+Opening a named pipe waits until somebody writes to it, which may be for ever, and a device has no end.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from pathlib import Path
+
+from inbounds.errors import BadInput
+
+_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def regular(path: Path) -> Path:
+    """The path itself, unless what lies there is neither a file nor a folder; there may be nothing.
+
+    For libraries that open a file by its name; what is opened here is opened by `open_file`.
+    """
+    try:
+        kind = _KINDS.get(stat.S_IFMT(path.stat().st_mode))
+    except (OSError, ValueError):
+        return path  # who opens it says why that is impossible
+    if kind is not None:
+        raise BadInput(f"{path}: this is {kind}, not a file; give the file itself, or remove it")
+    return path
+
+
+def open_file(path: Path) -> io.BufferedReader:
+    """Open a file to read its bytes."""
+    return open(regular(path), "rb", opener=_at_once)
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """All that a text file says, whatever ends its lines."""
+    with io.TextIOWrapper(open_file(path), encoding=encoding) as stream:
+        return stream.read()
+
+
+def _at_once(name: str, flags: int) -> int:
+    """Without waiting, should a pipe have taken the file's place since it was looked at."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
