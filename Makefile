@@ -6,10 +6,10 @@ READY := $(VENV)/.ready
 # One process a core, one thread each: threads that wait for each other are slower than no threads.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 CORE := $(addprefix tests/,regions annotations constraints regularisers losses supervision test_contract.py)
-LABORATORY := tests/reproduction tests/benchmarks
+LABORATORY := tests/reproduction tests/benchmarks tests/torture
 PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))
 
-.PHONY: setup demo test test-core test-reproduction test-all lint docs bench results clean
+.PHONY: setup demo test test-core test-reproduction test-all lint docs bench torture results clean
 
 setup: $(READY)
 
@@ -32,7 +32,7 @@ test: $(READY)
 test-core: $(READY)
 	$(PYTEST) -m 'not slow and not plain' $(CORE)
 
-# What drives the reproduction of the paper and the benchmarks.
+# What drives the reproduction of the paper, the benchmarks and the campaigns.
 test-reproduction: $(READY)
 	$(PYTEST) -m 'not slow and not plain' $(LABORATORY)
 	INBOUNDS_TYPECHECK=0 $(PYTEST) -m 'not slow and plain' $(LABORATORY)
@@ -52,6 +52,10 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# Every command killed, and repeated.
+torture: $(READY)
+	$(BIN)/python -m torture kills --out out/torture
 
 # Every table and figure of README, docs and reproduction/, from the files in reproduction/results/.
 results: $(READY)
