@@ -33,6 +33,8 @@ class Network(Model):
     """`enet`, `unet`, `residual_unet`, or any of MONAI's as `monai:UNet`."""
     settings: dict[str, Any] = {}
     """What its builder takes, such as `{width = 32}`."""
+    weights: str = ""
+    """A file of weights to begin with: `.safetensors`, `.pt`."""
     edge_filter: float = Field(default=0.0, ge=0, le=1)
     """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.1."""
     dilate: int = Field(default=0, ge=0, le=100)

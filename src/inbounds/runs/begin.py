@@ -85,7 +85,7 @@ def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fol
     split = store if fold is None else store.folded(fold, wanted.folds)
     chosen = plan(given, split, labels, facts, classes, gpu=_on_gpu(given), margin=wanted.margin)
     if start is not None:
-        network = {"network": start.settings.network.model_dump()}
+        network = {"network": start.settings.network.model_dump(exclude={"weights"})}
         chosen = Plan(chosen.settings | network, (*chosen.words, f"weights: those of {start.path}, and its network"))
     settings = read_settings(recipe, wanted.config, wanted.changes, layers=[chosen.settings], shared=shared)
     return Run.create(

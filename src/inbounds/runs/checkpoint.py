@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from inbounds.errors import BadInput
 from inbounds.reading import read_text, regular
+from inbounds.runs.weights import refuse_not_finite
 from inbounds.writing import aside, write_json
 
 RAW = "raw."
@@ -139,9 +140,11 @@ def kept_epochs(folder: Path | None) -> dict[str, int]:
 
 
 def load_weights(file: Path, network: nn.Module) -> None:
-    """Put a kept network's weights into a network of the same make."""
+    """Put a kept network's weights into a network of the same make; what is not finite is refused."""
     try:
-        network.load_state_dict(load_file(regular(file)))
+        weights = load_file(regular(file))
+        refuse_not_finite(file, {name: weights[name] for name in network.state_dict() if name in weights}, network)
+        network.load_state_dict(weights)
     except (OSError, RuntimeError, SafetensorError) as error:
         raise BadInput(
             f"{file}: does not fit the network that the run describes ({str(error).splitlines()[0]})"

@@ -2,7 +2,7 @@
 
 run.json                what decides it: recipe, settings, data and its checksum, seed, versions
 metrics.csv             one long table: run, epoch, split, case, slice, class, metric, value
-start.safetensors       the weights that it begins with, if they are another run's
+start.safetensors       the weights that it begins with, if they are another run's or those of a file
 checkpoints/0007/       after epoch 7: last and best (.safetensors), the optimiser, state.json
 tensorboard/            the same curves for TensorBoard
 """
@@ -16,13 +16,14 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from inbounds.annotations.annotation import UNLABELLED, Annotation
@@ -34,6 +35,7 @@ from inbounds.errors import BadInput
 from inbounds.regions.scans import Scans
 from inbounds.runs.checkpoint import load_weights
 from inbounds.runs.describe import describe
+from inbounds.runs.weights import fit_weights
 from inbounds.store.store import FULL, Store
 from inbounds.supervision import Supervision
 from inbounds.writing import file_aside, write_json
@@ -123,11 +125,18 @@ class Run:
             store.facts(facts)
         chosen = [store.classes[value] for value in store.chosen(classes)]
         supervision = supervision_of(settings, store, chosen, facts)
-        network = network_of(settings.network, store.channels, len(chosen) + 1)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)  # as training does: what a file of weights leaves out is the same whatever was run
+            network = network_of(settings.network, store.channels, len(chosen) + 1)
         _try(network, supervision, settings, store, chosen)
-        weights = None if start is None else start.weights(start.default_model)
-        if weights is not None:
-            load_weights(weights, network)
+        if start is not None and settings.network.weights:
+            raise BadInput(f"{start.path}: network.weights names other weights to begin with; leave one of them out")
+        if start is not None:
+            load_weights(start.weights(start.default_model), network)
+        elif settings.network.weights:
+            said = fit_weights(Path(settings.network.weights), network)
+            plan = plan or Plan({}, ())
+            plan = replace(plan, words=(*plan.words, said))
         training = [number for number, record in enumerate(store.records) if record.split == "train"]
         draw_full(store, training, settings.hybrid.full_scans, seed, only=settings.hybrid.only_full)
         labelled = store.about(annotation)
@@ -156,9 +165,9 @@ class Run:
             },
         }
         path.mkdir(parents=True, exist_ok=True)
-        if weights is not None:
+        if start is not None or settings.network.weights:
             with file_aside(path / START) as part:
-                shutil.copyfile(weights, part)
+                save_file({name: weight.clone() for name, weight in network.state_dict().items()}, part)
         write_json(path / "run.json", about)
         return cls.open(path)
 
@@ -235,7 +244,7 @@ class Run:
 
     @property
     def start(self) -> Path | None:
-        """The weights that it begins with, if they are those of another run."""
+        """The weights that it begins with, if they were trained before."""
         file = self.path / START
         return file if file.is_file() else None
 
