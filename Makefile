@@ -9,16 +9,25 @@ CORE := $(addprefix tests/,regions annotations constraints regularisers losses s
 LABORATORY := tests/reproduction tests/benchmarks tests/torture
 PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))
 
-.PHONY: setup demo test test-core test-reproduction test-all lint docs bench torture results clean
+.PHONY: setup demo test test-core test-reproduction test-all lock lint docs bench torture results dist clean
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+# Everything that is installed is a wheel whose hash is in the lock file, but for torch; nothing is built but this package.
+PIP := $(BIN)/python -m pip install --quiet --only-binary :all:
+
+$(READY): pyproject.toml requirements.lock torch.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "inbounds needs Python 3.11 or newer; say which with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --require-hashes --no-deps --requirement requirements.lock
+	$(PIP) --requirement torch.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
+
+# The lock file anew, after a change of pyproject.toml; what need not change stays. All anew: make lock UPGRADE=--upgrade
+lock: $(READY)
+	$(BIN)/uv pip compile --quiet $(UPGRADE) --extra dev --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--excludes torch.txt --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py --out out/demo
@@ -45,6 +54,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pip check
 
 # The manual as pages for the browser; a warning or a broken link fails.
 docs: $(READY)
@@ -60,6 +70,11 @@ torture: $(READY)
 # Every table and figure of README, docs and reproduction/, from the files in reproduction/results/.
 results: $(READY)
 	$(BIN)/python -m reproduction.pages
+
+# What is released: wheel, source archive, and the list of what they bring, which lies in the wheel as well.
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+dist: $(READY)
+	$(BIN)/python -m release
 
 clean:
 	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""What is released, and what it is built and tested with: outside the package, and not in its wheel."""
