@@ -7,8 +7,6 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from inbounds.progress import bar
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.measure import Noise, measure
 from inbounds.store.store import FULL, Store
+from inbounds.writing import workspace
 from reproduction.experiment import Brought, Experiment, Preset, Seeds, presets, settings_of
 
 Say = Callable[[str], None]
@@ -77,9 +76,9 @@ def facts_of(store: Store, table: Experiment, row: str, say: Say) -> str | None:
         made.write(file)
         say(f"{store.path}: facts {brought.name!r} added ({brought.what}, off by up to {brought.error:.0%})")
         return brought.name
-    with TemporaryDirectory() as folder:
-        made.write(Path(folder) / file.name)
-        if not file.is_file() or file.read_bytes() != (Path(folder) / file.name).read_bytes():
+    with workspace(file) as folder:
+        made.write(folder / file.name)
+        if not file.is_file() or file.read_bytes() != (folder / file.name).read_bytes():
             raise BadInput(f"{store.path}: it has other facts called {brought.name!r}; rename or remove them")
     return brought.name
 

@@ -10,6 +10,7 @@ SOURCE = ROOT / "src" / "inbounds"
 ORDER = [
     "errors",
     "reading",
+    "locks",
     "writing",
     "progress",
     "regions",
@@ -34,7 +35,6 @@ ORDER = [
 ]
 WITHOUT_TWIN = {
     "__main__.py": "one call; tests/test_cli.py runs it as a module",
-    "writing.py": "written through by everything; tests/store/test_prepare.py fills the disk under it",
     "cli/__init__.py": "tests/test_cli.py",
     "cli/data.py": "tests/test_cli.py, tests/store/test_annotate.py and tests/store/test_verify.py run its commands",
     "cli/prepare.py": "tests/sources and tests/store/test_prepare.py run its commands",

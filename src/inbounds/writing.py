@@ -1,76 +1,133 @@
-"""Writing that never leaves half a file: under a temporary name, and renamed when complete."""
+"""Writing that never leaves half a file: under a temporary name beside it, and renamed when complete.
+
+A temporary name is that of what comes of it, with host, process and chance: `.store.node7-4711-0a1b2c3d.partial`. What
+a killed process left under such a name is removed by the next that writes the same.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
+import re
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from inbounds.errors import BadInput
+from inbounds.locks import HOST, held, locked
+
+_live: set[str] = set()
+"""The temporary names that this process uses now."""
 
 
 @contextmanager
 def aside(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """A folder to fill that becomes `path`, if need be in the place of another, when all went well, else vanishes.
 
-    What a killed process left behind under the temporary name is removed by the next one.
+    The path is locked meanwhile.
     """
-    with writing(path):
-        recover(path)
-        path = path.resolve() if replace else path
+    if not path.name:
+        raise BadInput(f"{path}: the folder one is in cannot be made anew; choose another name")
+    path = path.resolve() if replace else path
+    with writing(path), _on_the_way(path) as partial:
         if not replace and path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: already exists; remove it or choose another name")
-        if not path.name:
-            raise BadInput(f"{path}: the folder one is in cannot be made anew; choose another name")
-        partial = path.with_name(f".{path.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
         try:
-            partial.mkdir(parents=True)
+            partial.mkdir()
             yield partial
             for file in sorted(partial.rglob("*")):
                 if file.is_file():
                     with file.open("rb") as stream:
                         os.fsync(stream.fileno())
-            if replace:
-                shutil.rmtree(_before(path), ignore_errors=True)
-                path.rename(_before(path))
-            elif path.exists():
-                path.rmdir()
-            partial.rename(path)
-            shutil.rmtree(_before(path), ignore_errors=True)
+            put(partial, path)
         except BaseException:
-            recover(path)
-            shutil.rmtree(partial, ignore_errors=True)
+            _recover(path)
             raise
 
 
-def recover(path: Path) -> None:
-    """Bring back a folder whose replacement was killed between its two renamings."""
+@contextmanager
+def file_aside(path: Path) -> Iterator[Path]:
+    """A file to write that becomes `path` when all went well, and vanishes otherwise. The path is locked meanwhile."""
+    with writing(path), _on_the_way(path) as part:
+        yield part
+        part.replace(path)
+
+
+@contextmanager
+def workspace(path: Path) -> Iterator[Path]:
+    """A folder beside a path for what is needed on the way to it, which vanishes in the end. The path is locked."""
+    with _on_the_way(path) as space:
+        space.mkdir()
+        yield space
+
+
+def put(new: Path, path: Path) -> None:
+    """Give a complete folder its name, in the place of what bears it now. The path is locked."""
+    if path.is_dir() and any(path.iterdir()):
+        remove(_before(path))
+        path.rename(_before(path))
+    elif path.is_dir():
+        path.rmdir()
+    new.rename(path)
+    remove(_before(path))
+
+
+def mend(path: Path) -> None:
+    """Bring back, before it is read, a folder whose replacement was killed between its two renamings."""
     path = path.resolve()
+    if not path.exists() and _before(path).is_dir():
+        with locked(path):  # while it is being replaced, its lock is held
+            _recover(path)
+
+
+def clear(path: Path) -> None:
+    """Remove what dead processes left on their way to a path, which is locked: nobody else writes it now."""
+    _recover(path)
+    remove(_before(path))
+    whose = re.compile(rf"\.{re.escape(path.name)}\.[\w-]+-\d+-[0-9a-f]{{8}}\.partial")
+    if path.parent.is_dir():
+        for left in path.parent.iterdir():
+            if whose.fullmatch(left.name) and left.name not in _live:
+                remove(left)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there and can be removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _on_the_way(path: Path) -> Iterator[Path]:
+    """A name beside a path to write under, which says whose it is; what bears it in the end is removed."""
+    ours = not _live.isdisjoint(path.parts)
+    with nullcontext() if ours or held(path) else locked(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if held(path):
+            clear(path)
+        part = path.with_name(f".{path.name}.{HOST}-{os.getpid()}-{secrets.token_hex(4)}.partial")
+        _live.add(part.name)
+        try:
+            yield part
+        finally:
+            remove(part)
+            _live.discard(part.name)
+
+
+def _recover(path: Path) -> None:
     if not path.exists() and _before(path).is_dir():
         _before(path).rename(path)
 
 
 def _before(path: Path) -> Path:
     return path.with_name(f".{path.name}.before")
-
-
-@contextmanager
-def file_aside(path: Path) -> Iterator[Path]:
-    """A file to write that becomes `path` when all went well, and vanishes otherwise."""
-    part = path.with_name(f".{path.name}.partial")
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            yield part
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -25,19 +25,21 @@ def temporary() -> set[str]:
     return {entry.name for entry in Path(tempfile.gettempdir()).iterdir()}
 
 
-def test_unpacked_for_a_while_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+def test_unpacked_for_a_while_only(tmp_path: Path) -> None:
+    """Beside what is made of it, and nowhere else."""
     acdc(tmp_path / "training", (1,))
     file = zipped(tmp_path / "training", tmp_path / "a.zip")
-    before = temporary()
-    with unpacked(file, lambda name: name == "Info.cfg") as root:
+    before, elsewhere = sorted(tmp_path.iterdir()), temporary()
+    with unpacked(file, lambda name: name == "Info.cfg", tmp_path / "new" / "store") as root:
         found = [path for path in root.rglob("*") if path.is_file()]
         assert [path.name for path in found] == ["Info.cfg"]
-        assert temporary() - before == {root.name}
-    assert temporary() == before
-    with pytest.raises(RuntimeError), unpacked(file, lambda name: True):
+        assert root.parent == tmp_path / "new"
+        assert root.name.startswith(".store.")
+        assert temporary() == elsewhere
+    assert sorted(tmp_path.iterdir()) == before
+    with pytest.raises(RuntimeError), unpacked(file, lambda name: True, tmp_path / "store"):
         raise RuntimeError
-    assert temporary() == before
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_folder_with_scans_and_their_zips_is_read_as_a_folder(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from archives import done, heart, made, refused
 from inbounds.errors import BadInput
 from inbounds.store.store import Store, checksum, valid_name
-from inbounds.writing import aside, file_aside
 
 
 @pytest.fixture
@@ -122,36 +120,11 @@ def test_valid_names() -> None:
             valid_name(name)
 
 
-class TestAside:
-    def test_there_when_all_went_well(self, tmp_path: Path) -> None:
-        with aside(tmp_path / "new" / "store") as folder:
-            (folder / "x").write_text("1")
-            assert not (tmp_path / "new" / "store").exists()
-        assert (tmp_path / "new" / "store" / "x").read_text(encoding="utf-8") == "1"
-
-    @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, BadInput])
-    def test_gone_otherwise(self, tmp_path: Path, error: type[BaseException]) -> None:
-        def broken_off(place: AbstractContextManager[Path], name: str) -> None:
-            with place as part:
-                (part / name).write_text("1")
-                raise error
-
-        for place, name in ((aside(tmp_path / "store"), "x"), (file_aside(tmp_path / "file"), "")):
-            with pytest.raises(error):
-                broken_off(place, name)
-        assert list(tmp_path.iterdir()) == []
-
-    def test_what_a_killed_process_left_is_removed(self, tmp_path: Path) -> None:
-        (tmp_path / ".store.partial").mkdir()
-        (tmp_path / ".store.partial" / "old").write_text("half")
-        with aside(tmp_path / "store") as folder:
-            assert list(folder.iterdir()) == []
-
-    def test_places_that_cannot_be(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (tmp_path / "file").write_text("in the way")
-        (tmp_path / "here").mkdir()
-        monkeypatch.chdir(tmp_path / "here")
-        words = ("--patients", 2, "--side", 48)
-        refused("prepare", "phantom", tmp_path / "file", *words, saying=["already exists"], folder=tmp_path)
-        refused("prepare", "phantom", tmp_path / "file" / "x", *words, saying=["Not a directory"], folder=tmp_path)
-        refused("prepare", "phantom", ".", *words, saying=["choose another name"], folder=tmp_path)
+def test_places_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    words = ("--patients", 2, "--side", 48)
+    refused("prepare", "phantom", tmp_path / "file", *words, saying=["already exists"], folder=tmp_path)
+    refused("prepare", "phantom", tmp_path / "file" / "x", *words, saying=["Not a directory"], folder=tmp_path)
+    refused("prepare", "phantom", ".", *words, saying=["choose another name"], folder=tmp_path)

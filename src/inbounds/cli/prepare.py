@@ -247,7 +247,7 @@ def _prepare_archive(
 
     _check_pixel(pixel, fitting)
     data = importlib.import_module(f"inbounds.sources.{archive}")
-    with unpacked(source, data.wanted) as root:
+    with unpacked(source, data.wanted, store) as root:
         scans = data.sources(root, reference=split is Splitting.reference)
         name = data.NAME
         if split is Splitting.scans:

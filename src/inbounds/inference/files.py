@@ -9,7 +9,6 @@ predictions.json                                                  what the value
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,12 +18,13 @@ from inbounds.errors import BadInput
 from inbounds.inference.doubt import PARTS
 from inbounds.inference.prediction import BACKGROUND, Prediction, Region
 from inbounds.inference.predictor import Predictor
+from inbounds.locks import locked
 from inbounds.scans.dicom import is_dicom
 from inbounds.scans.pictures import SUFFIXES as PICTURES
 from inbounds.scans.scan import header, is_scan, is_series, stem
 from inbounds.sources.folder import channels as by_channel
 from inbounds.sources.folder import recognise
-from inbounds.writing import write_json, write_table
+from inbounds.writing import clear, put, workspace, write_json, write_table
 
 CENTRE = ("centroid_slice", "centroid_row", "centroid_col")
 COLUMNS = ("case", "class", "doubt", "volume_ml", "size_px", *CENTRE, *PARTS, "note")
@@ -82,15 +82,27 @@ def predict_files(
     cases = find(inputs, predictor.run.channels)
     targets = {name: mask_path(name, files[0], out) for name, files in cases.items()}
     extra = {name: out / f"{name}_probabilities.npz" for name in cases if probabilities}
-    _check_targets(cases, [*targets.values(), *extra.values(), out / TABLE, out / ABOUT], out, overwrite)
+    _check_out(cases, out)
+    with locked(out, inside=True):
+        _check_targets(cases, [*targets.values(), *extra.values(), out / TABLE, out / ABOUT], overwrite)
+        return _predict(predictor, cases, targets, extra, out, track)
+
+
+def _predict(
+    predictor: Predictor,
+    cases: Mapping[str, tuple[Path, ...]],
+    targets: Mapping[str, Path],
+    extra: Mapping[str, Path],
+    out: Path,
+    track: Track,
+) -> Outcome:
     found: dict[str, tuple[tuple[Region, ...], tuple[str, ...]]] = {}
     warnings: list[str] = []
     failures: dict[str, str] = {}
-    out.mkdir(parents=True, exist_ok=True)
     try:
         for name in track(list(cases)):
             try:
-                prediction = predictor.predict(cases[name], probabilities=probabilities)
+                prediction = predictor.predict(cases[name], probabilities=name in extra)
                 _write(prediction, targets[name])
             except (BadInput, MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
                 where = "" if isinstance(error, BadInput) else f"{cases[name][0]}: "
@@ -179,14 +191,18 @@ def _scans(path: Path) -> dict[str, tuple[Path, ...]]:
     return images
 
 
-def _check_targets(cases: Mapping[str, tuple[Path, ...]], targets: list[Path], out: Path, overwrite: bool) -> None:
-    """Refuse, before anything is written, what would replace a scan or an earlier result."""
+def _check_out(cases: Mapping[str, tuple[Path, ...]], out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: this is a file; give the name of a folder for the masks")
-    scans = {file.resolve() for files in cases.values() for file in files}
-    if out.resolve() in scans:
+    if out.resolve() in {file.resolve() for files in cases.values() for file in files}:
         raise BadInput(f"{out}: this folder is itself a scan; give another one for the masks")
+
+
+def _check_targets(cases: Mapping[str, tuple[Path, ...]], targets: list[Path], overwrite: bool) -> None:
+    """Refuse, before anything is written, what would replace a scan or an earlier result."""
+    scans = {file.resolve() for files in cases.values() for file in files}
     for number, target in enumerate(targets):
+        clear(target)
         if target in targets[:number]:
             raise BadInput(f"{target}: two results would have this name; rename a scan")
         if target.resolve() in scans:
@@ -202,11 +218,9 @@ def _write(prediction: Prediction, target: Path) -> None:
     if not target.is_dir():
         prediction.write(target)
         return
-    aside = target.with_name(f".{target.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    prediction.write(aside)
-    shutil.rmtree(target)
-    aside.rename(target)
+    with workspace(target) as space:
+        prediction.write(space / target.name)
+        put(space / target.name, target)
 
 
 def _doubt(region: Region) -> float:

@@ -6,7 +6,6 @@ import lzma
 import shutil
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from inbounds.errors import BadInput
 from inbounds.reading import regular
+from inbounds.writing import workspace
 
 RATIO = 200
 """Scans shrink two or three times, masks up to a few hundred; an archive that grows more than this in all is a trap."""
@@ -25,12 +25,13 @@ that is no text a `ValueError`."""
 
 
 @contextmanager
-def unpacked(source: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
-    """The folder to look in. Zips are unpacked beside nothing of the user's, and removed afterwards.
+def unpacked(source: Path, wanted: Callable[[str], bool], target: Path) -> Iterator[Path]:
+    """The folder to look in. Zips are unpacked beside what is made of them, which is locked, and removed afterwards.
 
     Args:
         source: A folder, a zip file, or a folder that holds zips and no scans.
         wanted: Which members to unpack, by their file name; the others stay packed.
+        target: What is made of them.
 
     Raises:
         BadInput: There is nothing there, or an archive is broken or harmful.
@@ -50,13 +51,10 @@ def unpacked(source: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
         raise BadInput(
             f"{source}: neither a folder nor a zip archive; download it again, or unpack it and give the folder"
         )
-    folder = Path(tempfile.mkdtemp(prefix="inbounds-"))
-    try:
+    with workspace(target) as folder:
         for archive in archives:
             _unpack(archive, folder / archive.stem, wanted)
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unpack(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> None:
@@ -69,7 +67,7 @@ def _unpack(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> None:
             grown, packed = sum(m.file_size for m in chosen), sum(m.compress_size for m in chosen)
             if grown > SMALL and grown > RATIO * max(packed, 1):
                 raise BadInput(f"{archive}: {packed:,} bytes would become {grown:,}; no scans are packed that tightly")
-            free = shutil.disk_usage(tempfile.gettempdir()).free
+            free = shutil.disk_usage(folder.parent).free
             if grown > free:
                 raise BadInput(
                     f"{archive}: unpacking needs {grown:,} bytes, and {free:,} are free; make room or unpack it"

@@ -15,7 +15,6 @@ out.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 from inbounds.errors import BadInput
 from inbounds.scans import dicom, metaimage, nifti, nrrd, pictures
 from inbounds.scans.format import Mask, Scan, Voxels
+from inbounds.writing import put, workspace
 
 _FORMATS = (nifti, metaimage, nrrd, pictures, dicom)
 _READERS: dict[str, Callable[[Path], Scan]] = {name: form.header for form in _FORMATS for name in form.SUFFIXES}
@@ -119,9 +119,8 @@ def write_mask(mask: Mask, like: Scan, path: Path) -> None:
         raise BadInput(f"{path}: the mask would replace the scan itself; give it another name")
     if path.is_dir() and any(path.iterdir()):
         raise BadInput(f"{path}: this folder exists and is not empty; give another name or remove it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".mask-") as aside:
-        part = Path(aside) / path.name
+    with workspace(path) as space:
+        part = space / path.name
         try:
             like.geometry.write(mask, part)
         except OSError as error:
@@ -131,9 +130,9 @@ def write_mask(mask: Mask, like: Scan, path: Path) -> None:
         # Not every library notices a full disk, so look before the name is given.
         if not _reads_back(mask, part):
             raise OSError(f"{path}: the mask could not be written in full; make room, or choose another place")
-        if path.is_dir():
-            path.rmdir()
-        for file in sorted(Path(aside).iterdir(), key=lambda file: file == part):  # the header after its data
+        if part.is_dir():
+            put(part, path)
+        for file in sorted(space.iterdir(), key=lambda file: file == part):  # the header after its data
             file.replace(path.parent / file.name)
 
 

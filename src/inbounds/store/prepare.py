@@ -174,15 +174,17 @@ def prepare(
     there = {record.name for record in records}
     if twice := [name for name, count in Counter(source.name for source in sources).items() if count > 1]:
         raise BadInput(f"two scans are called {twice[0]!r}; names must differ: is a patient there twice?")
-    if again := [source.name for source in sources if source.name in there]:
-        raise BadInput(f"{path}: it has {some(again)} already; names must differ: leave out or rename what is new")
     channels = onto.channels if onto else 0
     notes: list[str] = []
     cut: list[str] = []
-    given = [name for name in onto.annotations if name != FULL] if onto else []
-    weak = sorted({*given, *(name for source in sources for name in source.weak)})
     with aside(path, replace=onto is not None) as folder:
+        given = [name for name in onto.annotations if name != FULL] if onto else []
+        weak = sorted({*given, *(name for source in sources for name in source.weak)})
+        if again := [source.name for source in sources if source.name in there]:
+            raise BadInput(f"{path}: it has {some(again)} already; names must differ: leave out or rename what is new")
         if onto:
+            onto.check_same()
+            onto.check_unused()
             ignored = shutil.ignore_patterns("images.npy", "truth.npy", "labels.npy", ".*")
             shutil.copytree(path, folder, ignore=ignored, dirs_exist_ok=True)
         with ExitStack() as open_files:

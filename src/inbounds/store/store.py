@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -24,11 +25,12 @@ from typing import Any
 import numpy as np
 
 from inbounds.errors import BadInput, nearest
+from inbounds.locks import check_free, locked
 from inbounds.reading import open_file, regular
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.record import Record, read_record
 from inbounds.store.rle import Labels, labels_file, open_array
-from inbounds.writing import aside, recover, write_json
+from inbounds.writing import aside, mend, write_json
 
 SCHEMA = 1
 SPLITS = ("train", "validation", "test")
@@ -49,7 +51,7 @@ class Store:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        recover(self.path)
+        mend(self.path)
         described = self.path / "dataset.json"
         if not described.is_file():
             raise BadInput(
@@ -201,12 +203,31 @@ class Store:
 
     def import_facts(self, file: Path, name: str) -> Facts:
         """Bring in a table that people made, after looking at every cell."""
-        self.check_new(name)
-        facts = Facts.read(file, self.classes, self.cases)
-        if all(fact.present is None and not fact.known for fact in facts):
-            raise BadInput(f"{file}: no cell says anything; fill in what is known, and leave the others empty")
-        facts.write(self.path / "facts" / f"{name}.csv")
+        with self.adding(name):
+            facts = Facts.read(file, self.classes, self.cases)
+            if all(fact.present is None and not fact.known for fact in facts):
+                raise BadInput(f"{file}: no cell says anything; fill in what is known, and leave the others empty")
+            facts.write(self.path / "facts" / f"{name}.csv")
         return facts
+
+    @contextmanager
+    def adding(self, name: str) -> Iterator[None]:
+        """Hold the name of a new annotation, or of new facts: nobody else takes it, or replaces the store."""
+        with locked(self.path / "annotations" / valid_name(name)):
+            check_free(self.path)
+            self.check_same()
+            self.check_new(name)
+            yield
+
+    def check_same(self) -> None:
+        """Refuse a store that was replaced since it was opened."""
+        if Store(self.path).checksums != self.checksums:
+            raise BadInput(f"{self.path}: it was replaced just now; run the command again")
+
+    def check_unused(self) -> None:
+        """Refuse a store, which is locked, as long as other processes add annotations or facts to it."""
+        for file in self.path.glob("annotations/.*.lock"):
+            check_free(file.with_name(file.name.removeprefix(".").removesuffix(".lock")))
 
     def empty_facts(self) -> Facts:
         """A table of every scan, slice and class with nothing filled in: a form for people."""
@@ -256,8 +277,7 @@ def write_annotation(
     store: Store, name: str, about: Mapping[str, Any], pieces: Iterable[np.ndarray], facts: Callable[[], Facts]
 ) -> None:
     """Add an annotation to a store: label maps, how they were made, and the facts, asked for after the labels."""
-    store.check_new(name)
-    with aside(store.path / "annotations" / name) as folder:
+    with store.adding(name), aside(store.path / "annotations" / name) as folder:
         with labels_file(folder / "labels.npy") as append:
             for piece in pieces:
                 append(piece)
