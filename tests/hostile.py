@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import os
 import signal
 import socket
+import tracemalloc
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -26,6 +30,18 @@ def within(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def small(size: int = 1 << 25) -> Iterator[None]:
+    """Fails if Python takes more memory at any time, or somebody takes long."""
+    tracemalloc.start()
+    try:
+        with within(20):
+            yield
+        assert tracemalloc.get_traced_memory()[1] < size
+    finally:
+        tracemalloc.stop()
 
 
 def pipe(path: Path) -> Path:
@@ -49,3 +65,31 @@ def device(path: Path) -> Path:
     """A link to zeros without end."""
     path.symlink_to("/dev/zero")
     return path
+
+
+VOXELS = np.random.default_rng(0).integers(-500, 500, (4, 5, 6)).astype("<i2")
+
+
+def metaimage(path: Path, data: str, packed: bool = False, more: str = "") -> Path:
+    """A header of MetaImage that says where its voxels are."""
+    lines = ["NDims = 3", "DimSize = 6 5 4", "ElementType = MET_SHORT", "ElementSpacing = 0.5 0.75 3"]
+    lines += [f"CompressedData = {packed}", *filter(None, more.split("\n")), f"ElementDataFile = {data}"]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def nrrd(path: Path, data: str = "", encoding: str = "raw", more: str = "", content: bytes = b"") -> Path:
+    """A header of NRRD that says where its voxels are, or has them behind it."""
+    lines = ["NRRD0005", "type: short", "dimension: 3", "sizes: 6 5 4", "endian: little", f"encoding: {encoding}"]
+    lines += [*filter(None, more.split("\n")), *([f"data file: {data}"] if data else [])]
+    path.write_bytes("\n".join(lines).encode() + b"\n\n" + content)
+    return path
+
+
+def grown(encoding: str, start: bytes = b"", size: int = 1 << 28) -> bytes:
+    """Zeros by the gigabyte, compressed, after a beginning of one's own."""
+    packer = (
+        bz2.BZ2Compressor() if encoding == "bzip2" else zlib.compressobj(9, wbits={"zlib": 15, "gzip": 31}[encoding])
+    )
+    pieces = [packer.compress(start), *(packer.compress(bytes(1 << 24)) for _ in range(size >> 24)), packer.flush()]
+    return b"".join(pieces)

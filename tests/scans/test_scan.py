@@ -688,7 +688,10 @@ BAD_HEADERS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "mhd with a zero byte": (lambda d: edited(itk(d / "a.mhd"), b"= a.raw", b"= a\0.raw"), "is missing"),
     "no NRRD": (lambda d: written(d / "a.nrrd", b"hello\nworld"), "not an NRRD file"),
     "nrrd dims": (lambda d: edited(itk(d / "a.nrrd"), b"sizes: 6 5 4", b"sizes: 6 5 999999999"), "promises 59,"),
-    "nrrd zero dims": (lambda d: edited(itk(d / "a.nrrd"), b"sizes: 6 5 4", b"sizes: 6 5 0"), "header is damaged"),
+    "nrrd zero dims": (
+        lambda d: edited(itk(d / "a.nrrd"), b"sizes: 6 5 4", b"sizes: 6 5 0"),
+        "6 x 5 x 0, which holds no",
+    ),
     "nrrd zero spacing": (
         lambda d: edited(itk(d / "a.nrrd"), b"(0,0,3)", b"(0,0,0)"),
         "cannot be right|coincide|damaged",
@@ -717,7 +720,7 @@ BAD_VOXELS: dict[str, tuple[Callable[[Path], Path], str]] = {
         r"a\.zraw: the header promises 240 .* only 238",
     ),
     "zraw that is none": (lambda d: zraw(d, b"hello" * 20), r"a\.zraw: .*damaged"),
-    "cut nrrd": (lambda d: cut(itk(d / "a.nrrd", compress=True), 30), "cut short or damaged .*expected 240 bytes"),
+    "cut nrrd": (lambda d: cut(itk(d / "a.nrrd", compress=True), 30), "cut short or damaged"),
     "cut png": (lambda d: cut(png(d / "a.png", VOLUME[0].astype(np.uint8)), 30), "picture cannot be read"),
     "damaged tif": (lambda d: cut(png(d / "a.tif", noise(), compression="tiff_lzw"), 900), "picture cannot be read"),
     "NaN": (
@@ -778,7 +781,7 @@ class TestBadInput:
         make, module = makers[name]
         path = make(tmp_path / name)
         monkeypatch.setitem(sys.modules, module, None)
-        if name == "a.mha":
+        if name in ("a.mha", "a.nrrd"):
             scan = read(path)  # needs nothing but NumPy; only writing needs ITK
             with pytest.raises(BadInput, match=r"SimpleITK.*pip install 'inbounds\[data\]'"):
                 write_mask(MASK, scan, tmp_path / "mask.mha")

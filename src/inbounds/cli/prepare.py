@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inbounds.cli.shared import Json, NewStore, Seed, StorePath, answer, open_store, say_notes
+from inbounds.cli.shared import Follow, Json, NewStore, Seed, StorePath, answer, open_store, say_notes
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def _add(name: str, fitting: str, about: str) -> None:
         split: Split = Splitting.reference,
         seed: Seed = 0,
         test: Test = 0.0,
+        follow: Follow = False,  # noqa: ARG001
         as_json: Json = False,
     ) -> None:
         _prepare_archive(name, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json)
@@ -111,6 +112,7 @@ def spine(
     split: Split = Splitting.reference,
     seed: Seed = 0,
     test: Test = 0.0,
+    follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
 ) -> None:
     """Vertebral bodies in MR (Zenodo record 22304), cut axially as in the paper."""
@@ -134,6 +136,7 @@ def folder(
     seed: Seed = 0,
     validation: Validation = 0.25,
     test: Test = 0.0,
+    follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
 ) -> None:
     """Your own scans: NIfTI, MetaImage, NRRD, DICOM, PNG, TIFF; labels full, weak, or none at all.
@@ -186,6 +189,7 @@ def add(
     unlabelled: Unlabelled = None,
     patient: Patient = "",
     split: SplitFile = None,
+    follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
 ) -> None:
     """Add scans of your own to a store, prepared as those in it. New patients train, unless --split says otherwise."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import inbounds
-from inbounds.cli.shared import Imports, Json, RunPath, Seed, answer, open_store, say_notes, seed_numbers
+from inbounds.cli.shared import Follow, Imports, Json, RunPath, Seed, answer, open_store, say_notes, seed_numbers
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ def predict(
     ] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results that are there.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:

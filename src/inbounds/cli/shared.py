@@ -32,6 +32,23 @@ Imports = Annotated[
     list[str] | None,
     typer.Option("--import", callback=_trust, help="A module of yours that the run's settings name; repeatable."),
 ]
+
+
+def _follow(wanted: bool) -> bool:
+    from inbounds.scans.data_file import FOLLOW
+
+    FOLLOW.set(wanted)
+    return wanted
+
+
+Follow = Annotated[
+    bool,
+    typer.Option(
+        "--follow",
+        callback=_follow,
+        help="Read data files that a header (.mhd, .nhdr) names outside its folder; never out of an archive.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, for programs.")]
 
 

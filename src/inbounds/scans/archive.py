@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from inbounds.errors import BadInput
 from inbounds.reading import regular
+from inbounds.scans.data_file import FOLLOW
 from inbounds.writing import workspace
 
 RATIO = 200
@@ -54,7 +55,11 @@ def unpacked(source: Path, wanted: Callable[[str], bool], target: Path) -> Itera
     with workspace(target) as folder:
         for archive in archives:
             _unpack(archive, folder / archive.stem, wanted)
-        yield folder
+        before = FOLLOW.set(False)  # whatever the person allows, an archive does not point to other files
+        try:
+            yield folder
+        finally:
+            FOLLOW.reset(before)
 
 
 def _unpack(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> None:

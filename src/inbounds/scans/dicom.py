@@ -17,7 +17,6 @@ from inbounds.errors import BadInput
 from inbounds.reading import open_file, regular
 from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, by, check_room, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry, reader_of, toolkit
-from inbounds.scans.nrrd import width
 
 SUFFIXES = (".dcm",)
 _SERIES = "0020|000e"
@@ -147,3 +146,12 @@ def _load(path: Path, files: tuple[Path, ...], shape: tuple[int, int, int], mixe
         image = reader.Execute()
     array: Voxels = itk.GetArrayFromImage(image).reshape(shape)
     return array
+
+
+def width(path: Path, reader: Any) -> int:
+    """The bytes of one voxel; complex numbers are refused."""
+    name = str(toolkit(path).GetPixelIDValueAsString(reader.GetPixelID()))
+    words = name.split("-bit ")
+    if "complex" in name or len(words) != 2 or not words[0].isdigit():
+        raise BadInput(f"{path}: the voxels are of the type {name!r}; save the scan as whole or real numbers")
+    return int(words[0]) // 8

@@ -132,6 +132,15 @@ def check_room(path: Path, promised: int, there: int, expansion: int = 1) -> Non
         )
 
 
+def check_end(path: Path, promised: int, more: bytes) -> None:
+    """Refuse a compressed stream that goes on where its header says that it ends; how far is not looked at."""
+    if more:
+        raise BadInput(
+            f"{path}: the compressed data go on after the {promised:,} bytes of voxels that the header promises; the "
+            "header is damaged or of another scan: export the scan again"
+        )
+
+
 def by(sizes: Sequence[int]) -> str:
     """Sizes as text: `256 x 256 x 10`."""
     return " x ".join(map(str, sizes))

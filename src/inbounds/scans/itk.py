@@ -86,13 +86,3 @@ def check_geometry(path: Path, geometry: ItkGeometry) -> tuple[Shape, Spacing]:
         listed = " ".join(f"{value:g}" for value in geometry.direction)
         raise BadInput(f"{path}: the header's orientation ({listed}) is flat: two axes coincide; export the scan again")
     return grid
-
-
-def data_file(path: Path, name: str, whole: str) -> Path:
-    """The file beside a header that holds its voxels; `whole` is the suffix of a file that holds both."""
-    if name.upper().startswith("LIST") or "%" in name:
-        raise BadInput(f"{path}: the slices lie in separate files ({name}); save the scan as a single {whole} file")
-    data = path.parent / name
-    if not name or "\0" in name or not data.is_file():
-        raise BadInput(f"{path}: its data file {name!r} is missing; put it beside the header under exactly that name")
-    return data

@@ -7,15 +7,15 @@ half-read data as if they were whole and complains on the terminal only.
 from __future__ import annotations
 
 import math
-import zlib
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, check_room, opening
-from inbounds.scans.itk import ItkGeometry, check_geometry, data_file
+from inbounds.scans.data_file import EXPANSION, data_file, read_block
+from inbounds.scans.format import Scan, Shape, Voxels, blaming, check_room, opening
+from inbounds.scans.itk import ItkGeometry, check_geometry
 
 SUFFIXES = (".mhd", ".mha")
 _BYTES = {"CHAR": 1, "SHORT": 2, "INT": 4, "LONG": 4, "LONG_LONG": 8}
@@ -44,11 +44,11 @@ def header(path: Path) -> Scan:
     name, skip = fields["ElementDataFile"], int(_numbers(path, fields, ["HeaderSize"], 1, [0.0])[0])
     inside = name.upper() == "LOCAL"
     data = path if inside else data_file(path, name, ".mha")
-    packed = _true(fields, "CompressedData")
+    packing = "zlib" if _true(fields, "CompressedData") else "raw"
     promised = math.prod(sizes) * dtype.itemsize
     offset = max(0, data.stat().st_size - promised) if skip == -1 else max(0, skip) + (end if inside else 0)
-    check_room(data, promised, max(0, data.stat().st_size - offset), DEFLATE if packed else 1)
-    load = partial(_load, data, offset, packed, dtype, shape)
+    check_room(data, promised, max(0, data.stat().st_size - offset), EXPANSION[packing])
+    load = partial(_load, data, offset, packing, dtype, shape)
     return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), notes, load)
 
 
@@ -105,20 +105,5 @@ def _dtype(path: Path, fields: dict[str, str]) -> np.dtype[np.generic]:
     return np.dtype((">" if swapped else "<") + _TYPES[kind])
 
 
-def _load(
-    data: Path, offset: int, packed: bool, dtype: np.dtype[np.generic], shape: tuple[int, int, int], _labels: bool
-) -> Voxels:
-    wanted = math.prod(shape) * dtype.itemsize
-    with blaming(data, "the data are cut short or damaged", OSError, zlib.error), data.open("rb") as file:
-        file.seek(offset)
-        if packed:
-            inflate = zlib.decompressobj(wbits=47)  # zlib or gzip
-            content = inflate.decompress(file.read(), wanted)
-            # Past the last voxel there is only the checksum, and this compares it.
-            more = inflate.decompress(inflate.unconsumed_tail, 1)
-            if not (more or inflate.eof):
-                raise zlib.error(f"the stream stops after {len(content):,} bytes")
-        else:
-            content = file.read(wanted)
-    check_room(data, wanted, len(content))
-    return np.frombuffer(bytearray(content), dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
+def _load(data: Path, offset: int, packing: str, dtype: np.dtype[np.generic], shape: Shape, _labels: bool) -> Voxels:
+    return read_block(data, offset, packing, dtype, shape)

@@ -18,7 +18,19 @@ from typing import Any
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.scans.format import DEFLATE, Affine, Mask, Scan, Voxels, blaming, check_grid, check_room, library, opening
+from inbounds.scans.format import (
+    DEFLATE,
+    Affine,
+    Mask,
+    Scan,
+    Voxels,
+    blaming,
+    check_end,
+    check_grid,
+    check_room,
+    library,
+    opening,
+)
 
 SUFFIXES = (".nii.gz", ".nii")
 _PIECE = 1 << 24
@@ -123,8 +135,9 @@ def _load(
         # By the piece: memory is taken for what is there, not for what the header promises.
         while piece := file.read(min(_PIECE, wanted - len(voxels))):
             voxels += piece
-        file.read(1)  # at the end of a compressed stream this compares the checksum
-    check_room(path, wanted, len(voxels))
+        check_room(path, wanted, len(voxels))
+        if packed:
+            check_end(path, wanted, file.read(1))  # where there is nothing more, this compares the checksum
     array = np.frombuffer(voxels, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
     if dtype.itemsize > 8:
         array = array.astype(np.float64)
