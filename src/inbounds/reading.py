@@ -45,6 +45,30 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
         return stream.read()
 
 
+def read_written(path: Path, most: int, remedy: str) -> str:
+    """All that a person wrote in an editor or a spreadsheet, in UTF-8 with its mark or without; ends of lines stay.
+
+    Args:
+        path: The file.
+        most: As many bytes, at most.
+        remedy: How to save it, for a refusal.
+
+    Raises:
+        BadInput: It is too large, or no text in UTF-8.
+    """
+    with open_file(path) as stream:
+        content = stream.read(most + 1) if os.fstat(stream.fileno()).st_size <= most else None
+    if content is None or len(content) > most:
+        raise BadInput(f"{path}: larger than {most >> 20} MiB, and no more is read; check the name, or cut it")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:  # as in UTF-16, and in most files that are no text
+        raise BadInput(f"{path}: not a text file in UTF-8; {remedy}")
+    return text
+
+
 def _at_once(name: str, flags: int) -> int:
     """Without waiting, should a pipe have taken the file's place since it was looked at."""
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))

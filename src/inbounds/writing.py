@@ -15,13 +15,16 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from inbounds.errors import BadInput
 from inbounds.locks import HOST, held, locked
 
 _live: set[str] = set()
 """The temporary names that this process uses now."""
+
+ESCAPED = "backslashreplace"
+"""What is no character, as in names of files that are not UTF-8, becomes the escape that JSON has for it."""
 
 
 @contextmanager
@@ -145,12 +148,41 @@ def writing(path: Path) -> Iterator[None]:
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write JSON that people can read."""
     with file_aside(path) as part:
-        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors=ESCAPED)
+
+
+_TRIGGER = "(?='*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20])"
+_BEGINS = "(?:^|(?<=[;,\t\r\n]))"
+"""A cell begins here, or would for a spreadsheet that separates by other characters."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write a CSV file whose first line names its columns."""
-    with file_aside(path) as part, part.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+    with file_aside(path) as part, part.open("w", encoding="utf-8", newline="", errors=ESCAPED) as stream:
+        write_lines(stream, [columns])
+        write_lines(stream, rows)
+
+
+def write_lines(stream: TextIO, rows: Iterable[Iterable[Any]]) -> None:
+    """Write rows of cells as CSV, which no spreadsheet takes for formulas."""
+    csv.writer(stream, lineterminator="\n").writerows([harmless(cell) for cell in row] for row in rows)
+
+
+def harmless(cell: Any) -> Any:
+    """A cell in which no spreadsheet finds a formula: text that looks like one gets an apostrophe in front.
+
+    Names of scans and classes come from files of others. Numbers stay as they are, and `as_meant` takes it back.
+
+    Example:
+        >>> [harmless(cell) for cell in ("=1+1", "LV", "-1.5", -1.5, "a;@b")]
+        ["'=1+1", 'LV', '-1.5', -1.5, "a;'@b"]
+    """
+    if not isinstance(cell, str) or _NUMBER.fullmatch(cell):
+        return cell
+    return re.sub(_BEGINS + _TRIGGER, "'", cell)
+
+
+def as_meant(text: str) -> str:
+    """What `harmless` was given."""
+    return re.sub(f"{_BEGINS}'{_TRIGGER}", "", text) if "'" in text else text

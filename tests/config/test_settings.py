@@ -71,3 +71,50 @@ def test_layers_merge_key_by_key(tmp_path: Path) -> None:
         read_settings("tags", file)
     with pytest.raises(BadInput, match="training is a group of settings, not 3"):
         read_settings("tags", None, ["training=3"])
+
+
+@pytest.mark.parametrize(
+    ("content", "saying"),
+    [
+        (b"\x00\x01\x02\xff", "not a text file in UTF-8; give a file of settings in UTF-8"),
+        (b"training = \x00", "not a text file in UTF-8"),
+        ("[training]".encode("utf-16"), "not a text file in UTF-8"),
+        (b"a = " + b"[" * 5000, "more than 20 of them"),
+        (b"[" + b".".join([b"a"] * 3000) + b"]", "more than 20 of them"),
+        (b".".join([b"a"] * 30) + b" = 1", "more than 20 of them"),
+        (b"[training]\nepochs = " + b"9" * 5000, "cannot be read as TOML"),
+        (b"#" * (1 << 20) + b"\n", "larger than 1 MiB"),
+    ],
+    ids=["binary", "zero", "utf-16", "brackets", "groups", "dots", "digits", "large"],
+)
+def test_files_that_are_not_what_they_seem(tmp_path: Path, content: bytes, saying: str) -> None:
+    (tmp_path / "a.toml").write_bytes(content)
+    with pytest.raises(BadInput, match=f"a.toml: .*{saying}"):
+        read_settings("tags", tmp_path / "a.toml")
+
+
+@pytest.mark.parametrize("value", ["[" * 5000, "9" * 5000, "{a=" * 3000 + "1" + "}" * 3000])
+def test_values_that_are_not_what_they_seem(value: str) -> None:
+    with pytest.raises(BadInput, match=r"^--set training.epochs=.{184}\.\.\.: .{,200}$"):
+        read_settings("tags", None, [f"training.epochs={value}"])
+    with pytest.raises(BadInput, match="more than 20 of them"):
+        read_settings("tags", None, [".".join(["a"] * 3000) + "=1"])
+
+
+@pytest.mark.parametrize(
+    ("content", "changes", "culprit"),
+    [
+        ("constraints.size.penalty = 'x'", ["constraints.size.weight=2"], "a.toml"),
+        ("constraints.size.weight = 2", ["constraints.size.penalty=x"], "--set constraints.size.penalty=x"),
+        ("", ["constraints.size.penalty=x", "constraints.size.weight=2"], "--set constraints.size.penalty=x"),
+        ("hybrid.repeat = 2", ["hybrid.only_full=true"], "a.toml"),
+        ("hybrid = {full_scans = 2, repeat = 3}", ["hybrid.full_scans=0"], "--set hybrid.full_scans=0"),
+        ("", ["training.epochs=0", "training.batch=2"], "--set training.epochs=0"),
+    ],
+)
+def test_who_is_told_wrote_it(tmp_path: Path, content: str, changes: list[str], culprit: str) -> None:
+    """The layer with which it went wrong, not the last one that speaks of the same thing."""
+    (tmp_path / "a.toml").write_text(content)
+    with pytest.raises(BadInput) as error:
+        read_settings("tags", tmp_path / "a.toml", changes)
+    assert str(error.value).removeprefix(f"{tmp_path}/").startswith(f"{culprit}: ")

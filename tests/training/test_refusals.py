@@ -191,3 +191,17 @@ def test_without_truth_nobody_is_sent_to_compare_with_it(tmp_path: Path, store: 
     assert advice == ["report", "--out", "report", str(run)]
     assert "inbounds evaluate" in done(*words(store, tmp_path / "other")).out
     assert "annotation disc: every label is a class" in done("verify", without.path).out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "network.name=enett",
+        "network.settings={widht=3}",
+        "constraints.size.bounds={kind='common',lower=100,upper=50}",
+        "training.class_weight=[1,2,3]",
+    ],
+)
+def test_a_setting_that_fails_late_is_told_as_it_was_typed(tmp_path: Path, store: Store, change: str) -> None:
+    line = refused(*words(store, tmp_path / "run"), "--set", "training.batch=2", "--set", change, saying=[])
+    assert line.startswith(f"Error: --set {change}: ")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,17 @@ from pydantic import BaseModel, ValidationError
 from inbounds.config.build import arguments, check, expanded, known_recipe, modules_of, trust
 from inbounds.config.settings import PARTS, ProposalSettings, Settings
 from inbounds.errors import BadInput, nearest
-from inbounds.reading import read_text
+from inbounds.reading import read_written
 from inbounds.supervision import recipes
 
 Content = dict[str, Any]
 RIVALS = ((("relative",), ("absolute",)), (("patient",), ("lower", "upper")))
 """Arguments of bounds that exclude each other: one that is given takes the place of the others."""
+LARGEST, DEEPEST = 1 << 20, 20
+"""Bytes of a file of settings, and groups within groups."""
+SHOWN = 200
+"""Characters of a single setting that an error repeats."""
+REMEDY = "give a file of settings in UTF-8"
 
 
 def read_settings(
@@ -44,50 +51,109 @@ def read_settings(
         BadInput: A key is unknown or a value does not fit; the message names it, and the nearest known key.
     """
     content: Content = {"recipe": known_recipe(recipe), **expanded(recipe)}
-    given = []
-    for where, layer in [("settings", layer) for layer in layers] + _file(file) + [_change(text) for text in changes]:
+    steps: list[tuple[str, Content, Content]] = []
+    for where, layer in [("settings", layer) for layer in layers] + _given(file, changes):
         usable = _usable(deepcopy(dict(layer)), content, where, recipe, shared)
         if usable.get("recipe", recipe) != recipe:
             raise BadInput(f"{where}: made for the recipe {usable['recipe']!r}, not for {recipe!r}")
         content = _merged(content, usable, where)
-        given.append((where, usable))
+        steps.append((where, usable, content))
+    written = {module for _, layer, _ in steps[len(layers) :] for module in modules_of(layer)}
+    try:
+        return _valid(content, written)
+    except BadInput as error:
+        raise BadInput(f"{_culprit(steps, written, str(error))}: {error}") from None
+
+
+def _valid(content: Content, written: Set[str]) -> Settings:
+    """The settings that were written down; of the modules they name, those that a person wrote are imported."""
+    content = dict(content)
     for group in ("constraints", "regularisers"):
         if isinstance(terms := content.get(group), dict):
             content[group] = {name: term for name, term in terms.items() if term is not False}
     try:
         settings = Settings.model_validate(content)
     except ValidationError as error:
-        raise BadInput(_explain(error, given)) from None
-    written = {module for _, layer in given[len(layers) :] for module in modules_of(layer)}
+        raise BadInput(_explain(error)) from None
     for module in sorted(written & modules_of(settings.model_dump())):
         trust(module)
-    try:
-        check(settings)
-    except BadInput as error:
-        raise BadInput(f"{_source(given, str(error).partition(':')[0].split('.'))}: {error}") from None
+    check(settings)
     return settings
+
+
+def _culprit(steps: Sequence[tuple[str, Content, Content]], written: Set[str], problem: str) -> str:
+    """The first layer with which settings have this problem, whatever values they have beside it."""
+
+    def kind(text: str) -> tuple[str, str]:
+        return text.partition(" ")[0], text.rpartition(": ")[2]
+
+    for where, _, content in steps:
+        try:
+            _valid(content, written)
+        except BadInput as error:
+            if kind(str(error)) == kind(problem):
+                return where
+    return "settings"
+
+
+def who_said(file: Path | None, changes: Sequence[str], problem: str) -> str:
+    """Where a person wrote of what a problem begins with, such as `network`; nothing if nowhere."""
+    path = re.split(r"[=:]", problem.removeprefix("settings: "), maxsplit=1)[0].split(".")
+    path = path[: 1 if path[0] == "network" else 2]
+    for where, layer in reversed(_given(file, changes)):
+        inner: Any = layer
+        for name in path:
+            inner = inner.get(name) if isinstance(inner, dict) else None
+        if inner is not None:
+            return where
+    return ""
+
+
+def _given(file: Path | None, changes: Sequence[str]) -> list[tuple[str, Content]]:
+    """The layers that a person gave."""
+    return _file(file) + [_change(text) for text in changes]
 
 
 def _file(file: Path | None) -> list[tuple[str, Content]]:
     if file is None:
         return []
     try:
-        return [(str(file), tomllib.loads(read_text(file, "utf-8-sig")))]
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadInput(f"{file}: cannot be read as TOML ({error}); give a file of settings in UTF-8") from None
+        return [(str(file), _parsed(read_written(file, LARGEST, REMEDY)))]
+    except (OSError, ValueError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{file}: cannot be read as TOML ({error}); {REMEDY}") from None
 
 
 def _change(text: str) -> tuple[str, Content]:
-    key, equals, value = text.partition("=")
+    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    where, (key, equals, value) = f"--set {shown}", text.partition("=")
     if not equals:
-        raise BadInput(f"--set {text}: write it as key=value, such as training.epochs=50")
+        raise BadInput(f"{where}: write it as key=value, such as training.epochs=50")
+    if key.count(".") >= DEEPEST:
+        raise BadInput(f"{where}: groups within groups, more than {DEEPEST} of them; write it as key=value")
     try:
-        content: Any = tomllib.loads(f"value = {value.strip()}")["value"]
+        content: Any = _parsed(f"value = {value.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         content = value.strip()  # a bare word is a string
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}; write it as key=value") from None
     for name in reversed(key.strip().split(".")):
         content = {name: content}
-    return f"--set {text}", content
+    return where, content
+
+
+def _parsed(text: str) -> Content:
+    """What a text in TOML says, no deeper than settings are."""
+    with suppress(RecursionError):
+        content = tomllib.loads(text)
+        level: list[Any] = [content]
+        for _ in range(DEEPEST):
+            within = [one.values() if isinstance(one, dict) else one for one in level]
+            level = [inner for group in within for inner in group if isinstance(inner, dict | list)]
+            if not level:
+                return content
+    raise ValueError(f"groups within groups, more than {DEEPEST} of them")
 
 
 def _usable(layer: Content, content: Content, where: str, recipe: str, shared: bool) -> Content:
@@ -154,27 +220,14 @@ def _merged(base: Any, layer: Any, where: str, key: str = "") -> Any:
     return base | {name: _merged(base.get(name), value, where, name) for name, value in layer.items()}
 
 
-def _explain(error: ValidationError, given: Sequence[tuple[str, Content]]) -> str:
+def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
-    path = [str(part) for part in first["loc"]]
-    key, where = ".".join(path), _source(given, path)
+    key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"{where}: unknown setting {key!r}; {nearest(key, ['weight', *keys(Settings)], cutoff=0.4)}"
+        return f"unknown setting {key!r}; {nearest(key, ['weight', *keys(Settings)], cutoff=0.4)}"
     if first["type"] in ("model_type", "dict_type"):
-        return f"{where}: {key} is a group of settings, not {first.get('input')!r}"
-    return f"{where}: {key or 'settings'} is {first.get('input')!r}: {first['msg'].removeprefix('Value error, ')}"
-
-
-def _source(given: Sequence[tuple[str, Content]], path: Sequence[str]) -> str:
-    """The last layer that says anything of a key or, where none does, of what it belongs to."""
-    for length in range(len(path), 0, -1):
-        for where, layer in reversed(given):
-            inner: Any = layer
-            for name in path[:length]:
-                inner = inner.get(name) if isinstance(inner, dict) else inner
-            if inner is not None:
-                return where
-    return "settings"
+        return f"{key} is a group of settings, not {first.get('input')!r}"
+    return f"{key or 'settings'} is {first.get('input')!r}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def keys(model: type[BaseModel], before: str = "") -> list[str]:

@@ -10,6 +10,7 @@ import torch
 
 from inbounds.config import Settings, read_settings
 from inbounds.config.plan import REGULARISERS, Plan, plan
+from inbounds.config.read import who_said
 from inbounds.errors import BadInput
 from inbounds.runs.run import Run
 from inbounds.store.store import FULL, Store
@@ -88,18 +89,22 @@ def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fol
         network = {"network": start.settings.network.model_dump(exclude={"weights"})}
         chosen = Plan(chosen.settings | network, (*chosen.words, f"weights: those of {start.path}, and its network"))
     settings = read_settings(recipe, wanted.config, wanted.changes, layers=[chosen.settings], shared=shared)
-    return Run.create(
-        path,
-        settings,
-        store,
-        annotation=labels,
-        facts=facts,
-        classes=classes,
-        seed=seed,
-        plan=chosen,
-        fold=None if fold is None else (fold, wanted.folds),
-        start=start,
-    )
+    try:
+        return Run.create(
+            path,
+            settings,
+            store,
+            annotation=labels,
+            facts=facts,
+            classes=classes,
+            seed=seed,
+            plan=chosen,
+            fold=None if fold is None else (fold, wanted.folds),
+            start=start,
+        )
+    except BadInput as error:
+        where = who_said(wanted.config, wanted.changes, str(error))
+        raise BadInput(f"{where}: {error}" if where else str(error)) from None
 
 
 def _labels(store: Store, settings: Settings, annotation: str | None) -> str:

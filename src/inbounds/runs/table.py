@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from inbounds.errors import BadInput
 from inbounds.reading import regular
-from inbounds.writing import write_table, writing
+from inbounds.writing import ESCAPED, as_meant, write_lines, write_table, writing
 
 COLUMNS = ("run", "epoch", "split", "case", "slice", "class", "metric", "value")
 
@@ -95,7 +95,7 @@ def read_rows(path: Path, *, growing: bool = False) -> list[Row]:
 def _row(cells: list[str]) -> Row:
     if len(cells) != len(COLUMNS):
         raise ValueError(f"{len(cells)} cells instead of {len(COLUMNS)}")
-    run, epoch, split, case, at, klass, metric, value = cells
+    run, epoch, split, case, at, klass, metric, value = map(as_meant, cells)
     place: int | Literal[""] = int(at) if at else ""
     return Row(
         run=run, epoch=int(epoch), split=split, case=case, slice=place, klass=klass, metric=metric, value=float(value)
@@ -120,8 +120,8 @@ class Log:
         rows = [replace(row, run=self.run) for row in rows]
         before = self.file.stat().st_size
         try:
-            with writing(self.file), self.file.open("a", encoding="utf-8", newline="") as stream:
-                csv.writer(stream, lineterminator="\n").writerows(map(astuple, rows))
+            with writing(self.file), self.file.open("a", encoding="utf-8", newline="", errors=ESCAPED) as stream:
+                write_lines(stream, map(astuple, rows))
         except BadInput:
             with suppress(OSError):
                 os.truncate(self.file, before)

@@ -12,11 +12,16 @@ from io import StringIO
 from pathlib import Path
 
 from inbounds.errors import BadInput, nearest
-from inbounds.reading import read_text
+from inbounds.reading import read_written
 from inbounds.regions.facts import range_of
 from inbounds.store.record import Record
+from inbounds.writing import as_meant
 
 _NUMBER = r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?"
+LARGEST = 256 << 20
+"""Bytes of a table: millions of lines. What is larger is another file."""
+WIDEST = 1000
+"""Columns of a table."""
 _RANGE = re.compile(rf"({_NUMBER})\s*[-\u2013]\s*({_NUMBER})")
 
 
@@ -81,15 +86,16 @@ def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tup
     is nearly a known one is refused: it is more likely misspelt than meant for somebody else.
     """
     try:
-        text = read_text(path, "utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadInput(f"{path}: not a text file in UTF-8; save the sheet as 'CSV UTF-8'") from None
+        text = read_written(path, LARGEST, "save the sheet as 'CSV UTF-8'")
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror}); check the name") from None
     if text.count('"') % 2:
         raise BadInput(f"{path}: a quotation mark is not closed, which hides the lines below it; remove or close it")
-    separator = max(",;\t", key=text.split("\n", 1)[0].count)
-    lines = csv.reader(StringIO(text), delimiter=separator)
+    first = re.split(r"[\r\n]", text, maxsplit=1)[0]
+    separator = max(",;\t", key=first.count)
+    if (count := first.count(separator) + 1) > WIDEST:
+        raise BadInput(f"{path}: {count} columns, and {WIDEST} are read at most; keep those that are needed")
+    lines = csv.reader(StringIO(text, newline=""), delimiter=separator)
     try:
         header = [cell.strip().lower() for cell in next(lines, [])]
         ignored = tuple(name for name in header if name and name not in columns)
@@ -102,7 +108,7 @@ def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tup
             raise BadInput(f"{path}: {what}; the first line must name the columns: {', '.join(columns)}")
         rows = []
         for line in lines:
-            where, cells = f"{path}, line {lines.line_num}", [cell.strip() for cell in line]
+            where, cells = f"{path}, line {lines.line_num}", [as_meant(cell.strip()) for cell in line]
             if any(cells[len(header) :]):
                 raise BadInput(f"{where}: {len(cells)} cells for {len(header)} columns")
             if any(cells):
