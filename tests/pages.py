@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MANUAL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "reproduction" / "README.md"]
+OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "reproduction" / "README.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
