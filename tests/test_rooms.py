@@ -10,6 +10,7 @@ SOURCE = ROOT / "src" / "inbounds"
 ORDER = [
     "errors",
     "reading",
+    "described",
     "locks",
     "writing",
     "progress",

@@ -85,7 +85,7 @@ def test_half_precision_images_are_taken_as_they_are(tmp_path) -> None:
     store = make_store(tmp_path / "store", dtype="float16")
     image = everything(load(store, "full")).image
     assert image.dtype == torch.float32
-    np.testing.assert_array_equal(image.numpy(), store.images.astype(np.float32))
+    np.testing.assert_array_equal(image.numpy(), store.images[:].astype(np.float32))
 
 
 @pytest.mark.parametrize("classes", [["LV"], ["RV"], ["LV", "RV"], ["2"]])

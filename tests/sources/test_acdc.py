@@ -40,7 +40,7 @@ def test_a_download_becomes_a_store(tmp_path: Path, suffix: str) -> None:
     labelled = scribble != 255
     np.testing.assert_array_equal(scribble[labelled], store.truth[0][labelled])
     assert labelled.sum() == 8 * 36  # every fifth of 40 rows; 4 and the padding are unlabelled
-    verdict = verify(store)
+    verdict = verify(store.path)
     assert verdict.problems == ()
     assert verdict.disagreements == {"scribble": 0}
 
@@ -128,8 +128,8 @@ def test_fits_and_types(tmp_path: Path, fit: str, dtype: str) -> None:
     assert [record.lost for record in store.records] == [lost if fit == "pad" else 0] * 2
     assert (f"{2 * lost} foreground pixels of the truth lie outside" in outcome.err) == (fit == "pad")
     if fit == "pad":
-        assert store.images.min() == 0
-        assert store.images.max() == (255 if dtype == "uint8" else 1)
+        assert store.images[:].min() == 0
+        assert store.images[:].max() == (255 if dtype == "uint8" else 1)
         np.testing.assert_array_equal(store.truth[:4], inside)
 
 
@@ -165,7 +165,7 @@ def test_scans_without_masks_and_without_info_are_fine(tmp_path: Path) -> None:
     ]
     assert (store.truth[0] == 255).all()
     assert (store.label("scribble")[0] == 255).all()
-    assert verify(store).problems == ()
+    assert verify(store.path).problems == ()
 
 
 def test_the_whole_cycle_is_not_wanted() -> None:

@@ -56,10 +56,10 @@ class TestACDC:
         shares = labelled(acdc, "erosion")
         assert set(shares) == {"LV"}
         assert 100 * shares["LV"] == pytest.approx(0.087, abs=0.005)
-        assert verify(acdc).problems == ()
+        assert verify(acdc.path).problems == ()
 
     def test_the_experts_disagree_in_116_pixels(self, acdc: Store) -> None:
-        assert verify(acdc).disagreements == {"scribble": 116}
+        assert verify(acdc.path).disagreements == {"scribble": 116}
 
 
 class TestSpine:
@@ -74,11 +74,11 @@ class TestSpine:
     def test_discs(self, spine: Store) -> None:
         done("annotate", spine.path, "--name", "disc", "--strategy", "disc")
         assert 100 * sum(labelled(spine, "disc").values()) == pytest.approx(0.02, abs=0.01)
-        assert verify(spine).problems == ()
+        assert verify(spine.path).problems == ()
 
 
 def test_promise12(promise12: Store) -> None:
     content = summary(promise12)
     assert content["scans"] == 50
     assert {name: split["scans"] for name, split in content["split"].items()} == {"train": 40, "validation": 10}
-    assert verify(promise12).problems == ()
+    assert verify(promise12.path).problems == ()

@@ -19,6 +19,7 @@ from inbounds.annotations.annotation import UNLABELLED, Annotation
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.errors import BadInput
 from inbounds.regions.scans import Scans
+from inbounds.store.blocks import Images
 from inbounds.store.record import Record
 from inbounds.store.store import Store
 
@@ -71,7 +72,7 @@ class Samples:
 
     def __init__(
         self,
-        images: Shaped[Tensor, "stored channels *space"],
+        images: Shaped[Tensor, "stored channels *space"] | Images,
         labels: UInt8[Tensor, "n *space"],
         facts: Mapping[str, Float[Tensor, "n K _"]],
         scan_facts: Mapping[str, Float[Tensor, "scans K _"]],
@@ -141,11 +142,15 @@ class Samples:
 
     def _batch(self, index: Tensor, scan_facts: Mapping[str, Tensor], scans: Scans | None) -> Batch:
         there, here = index.to(self.labels.device), index.to(self.device)
-        stored = self.images[there if self.rows is None else self.rows[there]].to(self.device, non_blocking=True)
+        stored = self._stored(there if self.rows is None else self.rows[there]).to(self.device, non_blocking=True)
         label = self.labels[there].to(self.device, non_blocking=True)
         facts = {name: fact[here] for name, fact in self.facts.items()}
         label_weight = None if self.label_weight is None else self.label_weight[here]
         return Batch(as_float(stored), Annotation(label, facts, scan_facts, scans, label_weight))
+
+    def _stored(self, rows: Tensor) -> Tensor:
+        """Some slices, from memory or from the disk."""
+        return self.images[rows] if isinstance(self.images, Tensor) else torch.from_numpy(self.images[rows.numpy()])
 
 
 def as_float(stored: Shaped[Tensor, "B channels *space"]) -> Float[Tensor, "B channels *space"]:
@@ -209,10 +214,9 @@ def load(
     if weak_label_weight != 1:
         each = [1.0 if n in full else weak_label_weight for n in numbers for _ in store.records[n].range]
         label_weight = torch.tensor(each).to(device)
-    images = torch.from_numpy(store.images)
     where = torch.device(device) if data_on_device else torch.device("cpu")
     return Samples(
-        images[rows].to(where) if data_on_device else images,
+        torch.from_numpy(store.images[rows.numpy()]).to(where) if data_on_device else store.images,
         torch.from_numpy(np.concatenate(pieces)).to(where),
         {name: fact[rows].to(device) for name, fact in table.items()},
         {name: fact[torch.tensor(numbers)].to(device) for name, fact in scan_table.items()},

@@ -153,7 +153,7 @@ def verify(store: StorePath, as_json: Json = False) -> None:
     from inbounds.progress import bar
     from inbounds.store.verify import verify as look
 
-    verdict = look(open_store(store), bar("verifying"))
+    verdict = look(store, bar("verifying"))
     text = "".join(f"ok    {line}\n" for line in verdict.checks)
     answer(as_json, lambda: typer.echo(text, nl=False), store=store, **vars(verdict))
     for line in verdict.problems:

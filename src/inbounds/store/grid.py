@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
 from jaxtyping import Float, Shaped, UInt8
+from pydantic import ConfigDict, Field
 
 Shape = tuple[int, int]
+Side = Annotated[int, Field(ge=1, le=1_000_000)]
+"""Pixels, of a slice as it came or of a window in it."""
+GridSide = Annotated[int, Field(ge=1, le=8192)]
+Place = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]
 LONGER = 256
 """Pixels along the longer side of a slice once it is zoomed."""
 CUT = 60
@@ -35,12 +41,14 @@ class GridWindow:
         GridWindow(original=(216, 256), top=-20, left=0, height=256, width=256, shape=(256, 256))
     """
 
-    original: Shape
-    top: int
-    left: int
-    height: int
-    width: int
-    shape: Shape
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    original: tuple[Side, Side]
+    top: Place
+    left: Place
+    height: Side
+    width: Side
+    shape: tuple[GridSide, GridSide]
 
     @classmethod
     def pad(cls, original: Shape, shape: Shape) -> GridWindow:

@@ -15,14 +15,17 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from inbounds.annotations.annotation import UNLABELLED
+from inbounds.described import check_names, written
 from inbounds.errors import BadInput
 from inbounds.scans.format import Spacing
 from inbounds.sources.source import Loaded, Source
+from inbounds.store.blocks import checksum, digest
+from inbounds.store.description import IMAGES, SCHEMA, TRUTH, About, Description
 from inbounds.store.grid import GridWindow, Shape
 from inbounds.store.record import Record
-from inbounds.store.rle import array_file, labels_file
+from inbounds.store.rle import array_file, labels_file, open_array
 from inbounds.store.split import both_sides, some
-from inbounds.store.store import FULL, SCHEMA, Store, checksum
+from inbounds.store.store import FULL, Store, label_sums
 from inbounds.store.survey import LOST, UNLIKE, reach
 from inbounds.writing import aside, write_json
 
@@ -170,6 +173,8 @@ def prepare(
     """
     if not sources:
         raise BadInput("no scans were found; check the folder")
+    check_names(plan.classes, "the class")
+    check_names((source.name for source in sources), "the scan")
     records: list[Record] = list(onto.records) if onto else []
     there = {record.name for record in records}
     if twice := [name for name, count in Counter(source.name for source in sources).items() if count > 1]:
@@ -231,8 +236,8 @@ def prepare(
         for name in weak:
             file = folder / "annotations" / name / "labels.npy"
             about: dict[str, Any] = {"strategy": "given", "classes": list(plan.classes), "simulated": False}
-            about = onto.about(name) if onto and name in given else about
-            write_json(file.with_name("annotation.json"), {**about, "checksums": {"labels.npy": checksum(file)}})
+            about = (onto.about(name) if onto and name in given else about) | label_sums(file, plan.shape, records)
+            write_json(file.with_name("annotation.json"), written(about, About, f"annotation {name!r}", "change it"))
         content = {
             "schema": SCHEMA,
             "name": plan.name,
@@ -241,13 +246,23 @@ def prepare(
             "shape": list(plan.shape),
             "dtype": plan.dtype,
             "source": onto.source if onto else plan.source,
-            "checksums": {file.name: checksum(file) for file in sorted(folder.glob("*.npy"))},
+            **_sums(folder, plan.shape, records),
             "scans": [asdict(record) for record in records],
         }
+        written(content, Description, str(path), "change it, or leave the scan out")
         write_json(folder / "dataset.json", content)
     bare = [source.name for source in sources if not (source.truth or source.weak)] if known or weak else []
     doubts = [*_doubts(records, plan, cut), *([f"{_count(bare)} no mask, where others have one"] if bare else [])]
     return Report(Store(path), (*doubts, *notes), sum(record.lost for record in records))
+
+
+def _sums(folder: Path, shape: Shape, records: Sequence[Record]) -> dict[str, Any]:
+    """What `dataset.json` says of the arrays: the checksum of each file, and of each scan's part."""
+    images, truth = open_array(folder / IMAGES), folder / TRUTH
+    blocks = {IMAGES: [digest(images[record.first : record.range.stop]) for record in records]}
+    sums: dict[str, Any] = {"checksums": {IMAGES: checksum(folder / IMAGES)}, "blocks": blocks}
+    known = label_sums(truth, shape, records) if truth.is_file() else {}
+    return {what: sums[what] | known.get(what, {}) for what in sums}
 
 
 def _carry_over(store: Store, append_image: Append, append_labels: Mapping[str, Append]) -> None:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+
+from inbounds.described import Count, Name
 from inbounds.regions import Geometry
 from inbounds.store.grid import GridWindow
+
+SPLITS = ("train", "validation", "test")
+Length = Annotated[float, Field(gt=0, le=1e6)]
+Short = Annotated[str, StringConstraints(max_length=255)]
+
+
+def _known(split: str) -> str:
+    if split not in SPLITS:
+        raise ValueError(f"a split is none of {', '.join(SPLITS)}")
+    return split
 
 
 @dataclass(frozen=True)
@@ -29,18 +41,20 @@ class Record:
         group: Such as the pathology, if known.
     """
 
-    name: str
-    patient: str
-    split: str
-    first: int
-    slices: int
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    name: Name
+    patient: Short
+    split: Annotated[str, AfterValidator(_known)]
+    first: Count
+    slices: Annotated[int, Field(ge=1, le=1_000_000)]
     fit: GridWindow
-    spacing: tuple[float, float, float]
+    spacing: tuple[Length, Length, Length]
     intensity: tuple[float, float]
-    phase: str = ""
+    phase: Short = ""
     truth: bool = True
-    lost: int = 0
-    group: str = ""
+    lost: Count = 0
+    group: Short = ""
 
     @property
     def range(self) -> range:
@@ -51,10 +65,3 @@ class Record:
         """How one of its slices lies on the grid, or with `None` all of it."""
         slices = self.slices if number is None else None
         return Geometry(self.fit.original, slices, self.spacing, self.fit.scale, self.fit.point, self.intensity)
-
-
-def read_record(entry: Mapping[str, Any]) -> Record:
-    """A scan as `dataset.json` tells of it."""
-    fit = entry["fit"] | {"original": tuple(entry["fit"]["original"]), "shape": tuple(entry["fit"]["shape"])}
-    pairs = {name: tuple(entry[name]) for name in ("spacing", "intensity")}
-    return Record(**{**entry, **pairs, "fit": GridWindow(**fit)})

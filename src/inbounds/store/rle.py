@@ -17,6 +17,8 @@ from jaxtyping import UInt8
 
 from inbounds.errors import BadInput
 from inbounds.reading import regular
+from inbounds.store.blocks import Sums, checksum, digest
+from inbounds.store.record import Record
 
 RUN = np.dtype([("length", "<u4"), ("value", "u1")])
 
@@ -25,9 +27,13 @@ def open_array(file: Path) -> np.ndarray:
     """An `.npy` file, memory-mapped; what is written to it in memory never reaches the disk."""
     regular(file)
     try:
-        return np.lib.format.open_memmap(file, mode="c")
+        array = np.lib.format.open_memmap(file, mode="c")
+        size = file.stat().st_size
     except Exception as error:  # a damaged header makes NumPy raise token, syntax and type errors too
         raise BadInput(f"{file}: cannot be read ({error}); make it again") from None
+    if array.offset + array.nbytes != size:
+        raise BadInput(f"{file}: {size} bytes long, and {array.offset + array.nbytes} by its header; make it again")
+    return array
 
 
 def encode(label: UInt8[np.ndarray, "n *space"]) -> np.ndarray:
@@ -40,16 +46,21 @@ def encode(label: UInt8[np.ndarray, "n *space"]) -> np.ndarray:
 
 
 class Labels:
-    """Label maps `(N, *space)` in a file. `labels[i]` and `labels[i:j]` give arrays, `labels[:]` all of them."""
+    """Label maps `(N, *space)` in a file. `labels[i]` and `labels[i:j]` give arrays, `labels[:]` all of them.
 
-    def __init__(self, file: Path, shape: tuple[int, ...]) -> None:
-        self.file, self.shape = file, shape
+    As all runs are read to find any, the whole file is compared with its checksum first, where that is told.
+    """
+
+    def __init__(self, file: Path, shape: tuple[int, ...], sums: Sums | None = None) -> None:
+        self.file, self.shape, self.sums = file, shape, sums
         runs = open_array(file)
         if runs.dtype != RUN or runs.ndim != 1:
             raise BadInput(f"{file}: not a file of label runs; make it again")
         self.values, self.ends = runs["value"], np.cumsum(runs["length"], dtype=np.int64)
-        if len(runs) == 0 or self.ends[-1] != np.prod(shape, dtype=np.int64):
+        if len(runs) == 0 or self.ends[-1] != math.prod(shape):
             raise BadInput(f"{file}: its runs do not add up to {shape} pixels; make it again")
+        if sums and checksum(file) != sums.whole:
+            raise sums.changed(file, sums.differing(self.block))
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -65,13 +76,24 @@ class Labels:
         array: np.ndarray = self._decode(index % len(self), index % len(self) + 1)[0]
         return array
 
+    def block(self, record: Record) -> str:
+        """The checksum of a scan's runs."""
+        lengths, values = self._runs(record.first, record.range.stop)
+        runs = np.empty(len(lengths), dtype=RUN)
+        runs["length"], runs["value"] = lengths, values
+        return digest(runs)
+
     def _decode(self, first: int, last: int) -> np.ndarray:
+        lengths, values = self._runs(first, last)
+        return np.repeat(values, lengths).reshape(-1, *self.shape[1:])
+
+    def _runs(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """The lengths and values of the runs of some slices."""
         pixels = math.prod(self.shape[1:])
         begin, end = first * pixels, last * pixels
         here = slice(int(np.searchsorted(self.ends, begin, side="right")), int(np.searchsorted(self.ends, end)) + 1)
         ends = np.clip(self.ends[here], begin, end)
-        lengths = ends - np.concatenate([[begin], ends[:-1]])
-        return np.repeat(self.values[here], lengths).reshape(-1, *self.shape[1:])
+        return ends - np.concatenate([[begin], ends[:-1]]), self.values[here]
 
 
 @contextmanager

@@ -10,8 +10,7 @@ import numpy as np
 
 from inbounds.errors import BadInput, nearest
 from inbounds.sources.source import Source
-from inbounds.store.record import Record
-from inbounds.store.store import SPLITS
+from inbounds.store.record import SPLITS, Record
 from inbounds.store.table_reader import read_table
 
 

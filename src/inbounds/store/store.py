@@ -1,6 +1,6 @@
 """The prepared data set: a folder that people can read and programs can memory-map.
 
-    dataset.json            classes, scans, split, geometry, checksums, where it came from
+    dataset.json            classes, scans, split, geometry, checksums of files and of each scan's part in them
     images.npy              (slices, channels, H, W), 8-bit or float16
     truth.npy               masks (slices, H, W) as runs of equal values, 255 where the truth is unknown
     annotations/NAME/       labels.npy likewise, 255 where unlabelled; annotation.json: how it was made;
@@ -12,8 +12,6 @@ Everything is written under a temporary name and renamed when complete: a half-m
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -24,17 +22,18 @@ from typing import Any
 
 import numpy as np
 
+from inbounds.described import read_json, written
 from inbounds.errors import BadInput, nearest
 from inbounds.locks import check_free, locked
-from inbounds.reading import open_file, regular
+from inbounds.store.blocks import Images, Sums, checksum
+from inbounds.store.description import AGAIN, IMAGES, LABELS, TRUTH, About, Description, check_blocks
 from inbounds.store.facts import Fact, Facts
-from inbounds.store.record import Record, read_record
+from inbounds.store.record import Record
 from inbounds.store.rle import Labels, labels_file, open_array
 from inbounds.writing import aside, mend, write_json
 
-SCHEMA = 1
-SPLITS = ("train", "validation", "test")
 SIDES = ("train", "validation")
+ANEW = "annotate again under another name"
 FULL = "full"
 """The annotation that every store with a truth has: the label is the whole mask."""
 
@@ -57,22 +56,12 @@ class Store:
             raise BadInput(
                 f"{self.path}: this is not a store (no dataset.json in it); make one with `inbounds prepare`"
             )
-        try:
-            content = json.loads(described.read_text(encoding="utf-8"))
-            if content["schema"] != SCHEMA:
-                raise BadInput(
-                    f"{described}: schema {content['schema']}, but this version reads {SCHEMA}; prepare the store again"
-                )
-            self.name: str = content["name"]
-            self.classes: tuple[str, ...] = tuple(content["classes"])
-            self.channels: int = content["channels"]
-            self.shape: tuple[int, int] = (content["shape"][0], content["shape"][1])
-            self.dtype = np.dtype(content["dtype"])
-            self.source: dict[str, Any] = content["source"]
-            self.records: tuple[Record, ...] = tuple(read_record(entry) for entry in content["scans"])
-            self.checksums: dict[str, str] = content["checksums"]
-        except (KeyError, TypeError, IndexError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise BadInput(f"{described}: damaged ({error!r}); prepare the store again") from None
+        content = read_json(described, Description, AGAIN)
+        self.name, self.classes, self.channels = content.name, content.classes, content.channels
+        self.shape, self.dtype = content.shape, np.dtype(content.dtype)
+        self.source: dict[str, Any] = content.source.model_dump(exclude_unset=True)
+        self.records, self.checksums, self.blocks = content.scans, content.checksums, content.blocks
+        self.images = self._images()
 
     def folded(self, fold: int, folds: int) -> Store:
         """The same data, split otherwise: the patients, but for those to test on, in parts, of which one validates."""
@@ -100,17 +89,19 @@ class Store:
         """How many slices there are in all."""
         return sum(record.slices for record in self.records)
 
-    @cached_property
-    def images(self) -> np.ndarray:
-        """The slices `(N, channels, H, W)`, as stored."""
-        file, shape = self.path / "images.npy", (self.slices, self.channels, *self.shape)
+    def _images(self) -> Images:
+        """The slices `(N, channels, H, W)`, as stored; their header is looked at before anything is believed."""
+        file, shape = self.path / IMAGES, (self.slices, self.channels, *self.shape)
         array = open_array(file)
         if array.shape != shape or array.dtype != self.dtype:
             raise BadInput(
-                f"{file}: {array.dtype} of {array.shape}, but dataset.json says {self.dtype} of {shape}; prepare the "
-                "store again"
+                f"{file}: {array.dtype} of {array.shape}, but dataset.json says {self.dtype} of {shape}; {AGAIN}"
             )
-        return array
+        return Images(file, array, self._sums(IMAGES))
+
+    def _sums(self, name: str) -> Sums:
+        blocks = self.blocks.get(name, ())
+        return Sums(self.path / "dataset.json", self.checksums[name], blocks, self.records, AGAIN)
 
     @property
     def has_truth(self) -> bool:
@@ -122,7 +113,7 @@ class Store:
         """The full masks `(N, H, W)`; 255 where the truth is unknown. For evaluation, never for a loss."""
         if not self.has_truth:
             raise BadInput(f"{self.path}: this store has no truth; it can train from weak labels, but not evaluate")
-        return Labels(self.path / "truth.npy", (self.slices, *self.shape))
+        return Labels(self.path / TRUTH, (self.slices, *self.shape), self._sums(TRUTH))
 
     @property
     def annotations(self) -> list[str]:
@@ -144,22 +135,26 @@ class Store:
         """The label maps `(N, H, W)` of an annotation; `full` is the truth itself."""
         if name == FULL and self.has_truth:
             return self.truth
-        self.about(name)
-        return Labels(self.path / "annotations" / name / "labels.npy", (self.slices, *self.shape))
+        about, folder = self._about(name), self.path / "annotations" / name
+        blocks = about.blocks.get(LABELS, ())
+        sums = Sums(folder / "annotation.json", about.checksums[LABELS], blocks, self.records, ANEW)
+        return Labels(folder / LABELS, (self.slices, *self.shape), sums)
 
     def about(self, name: str) -> dict[str, Any]:
         """How an annotation was made, and its checksums."""
         if name == FULL and self.has_truth:
             return {"strategy": "full", "classes": list(self.classes[1:]), "simulated": False}
-        file = self.path / "annotations" / name / "annotation.json"
+        return self._about(name).model_dump(mode="json", exclude_unset=True)
+
+    def _about(self, name: str) -> About:
         if name not in self.annotations:
             raise BadInput(f"{self.path}: no annotation {name!r}; {nearest(name, self.annotations)}")
-        regular(file)
+        file = self.path / "annotations" / name / "annotation.json"
+        about = read_json(file, About, ANEW)
         try:
-            about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            list(about["classes"]), dict(about["checksums"]), list(about.get("notes", ()))
-        except (KeyError, TypeError, ValueError) as error:
-            raise BadInput(f"{file}: damaged ({error!r}); annotate again under another name") from None
+            check_blocks(about.blocks, LABELS, len(self.records))
+        except ValueError as error:
+            raise BadInput(f"{file}: damaged ({error}); {ANEW}") from None
         return about
 
     def facts(self, name: str) -> Facts:
@@ -259,12 +254,6 @@ class Store:
         raise BadInput(f"{self.path}: no class {name!r}; {nearest(name, self.classes)}")
 
 
-def checksum(file: Path) -> str:
-    """The SHA-256 of a file."""
-    with open_file(file) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def valid_name(name: str) -> str:
     """A name that can be a folder's on every system."""
     if not name or not all(c.isalnum() or c in "-_." for c in name) or name.startswith(".") or name == FULL:
@@ -281,5 +270,12 @@ def write_annotation(
         with labels_file(folder / "labels.npy") as append:
             for piece in pieces:
                 append(piece)
-        write_json(folder / "annotation.json", {**about, "checksums": {"labels.npy": checksum(folder / "labels.npy")}})
+        content = {**about, **label_sums(folder / LABELS, store.shape, store.records)}
+        write_json(folder / "annotation.json", written(content, About, f"annotation {name!r}", "change it"))
         facts().write(folder / "facts.csv")
+
+
+def label_sums(file: Path, shape: tuple[int, int], records: Sequence[Record]) -> dict[str, Any]:
+    """What `annotation.json` says of its labels: their checksum, and that of each scan's part."""
+    labels = Labels(file, (records[-1].range.stop, *shape))
+    return {"checksums": {file.name: checksum(file)}, "blocks": {file.name: [labels.block(r) for r in records]}}

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.errors import BadInput
-from inbounds.store.store import FULL, SPLITS, Store, checksum
+from inbounds.store.blocks import Images, checksum
+from inbounds.store.description import AGAIN, IMAGES, LABELS
+from inbounds.store.record import SPLITS
+from inbounds.store.rle import Labels
+from inbounds.store.store import ANEW, FULL, Store
 
 Track = Callable[[Sequence[str]], Iterable[str]]
 
@@ -30,8 +35,15 @@ class Verdict:
     disagreements: dict[str, int]
 
 
-def verify(store: Store, track: Track = iter) -> Verdict:
+def verify(path: Path, track: Track = iter) -> Verdict:
     """Look at every file of a store: checksums, shapes, values; and whether simulated seeds lie inside the truth."""
+    try:
+        store = Store(path)
+    except BadInput as error:
+        if not (path / "dataset.json").is_file():
+            raise
+        missing = not (path / IMAGES).is_file()
+        return Verdict((), (f"{path / IMAGES}: missing; {AGAIN}" if missing else str(error),), {})
     checks: list[str] = []
     problems: list[str] = []
     disagreements: dict[str, int] = {}
@@ -53,24 +65,17 @@ def verify(store: Store, track: Track = iter) -> Verdict:
 
 
 def _arrays(store: Store, checks: list[str], problems: list[str]) -> None:
-    for name, expected in store.checksums.items():
-        file = store.path / name
-        if not file.is_file():
-            problems.append(f"{file}: missing; prepare the store again")
-        elif checksum(file) != expected:
-            problems.append(f"{file}: its checksum differs from dataset.json: it was changed; prepare the store again")
-        else:
-            checks.append(f"{name}: checksum")
-    firsts = [record.first for record in store.records]
-    if firsts != [sum(r.slices for r in store.records[:n]) for n in range(len(firsts))]:
-        problems.append(f"{store.path / 'dataset.json'}: the scans' slices do not follow each other; prepare again")
+    for name in store.checksums:
+        try:
+            array = store.images if name == IMAGES else store.truth
+            checks.append(_sums(array))
+        except BadInput as error:
+            problems.append(str(error))
     patients = {record.patient: record.split for record in store.records}
     if mixed := [record.name for record in store.records if patients[record.patient] != record.split]:
         problems.append(f"{store.path / 'dataset.json'}: {mixed[0]} is in another split than its patient's other scans")
-    if any(record.split not in SPLITS for record in store.records):
-        problems.append(f"{store.path / 'dataset.json'}: a split is none of {', '.join(SPLITS)}")
     checks.append(f"images: {store.images.shape} {store.dtype}")
-    if store.has_truth:
+    if store.has_truth and not problems:
         for record in store.records:
             known = store.truth[record.first : record.range.stop]
             wrong = (known >= len(store.classes)) & (known != UNLABELLED)
@@ -79,14 +84,22 @@ def _arrays(store: Store, checks: list[str], problems: list[str]) -> None:
         checks.append(f"truth: {len(store.truth)} masks")
 
 
+def _sums(array: Images | Labels) -> str:
+    """That the checksums of a file and of each scan's part in it are right, in words."""
+    sums = array.sums
+    assert sums is not None  # which only what is being made has not yet
+    scan = sums.differing(array.block)
+    if scan or checksum(array.file) != sums.whole:
+        raise sums.changed(array.file, scan)
+    return f"{array.file.name}: checksum" + (f", and those of {len(sums.blocks)} scans" if sums.blocks else "")
+
+
 def _annotation(store: Store, name: str, checks: list[str], disagreements: dict[str, int]) -> None:
-    about = store.about(name)
-    file = store.path / "annotations" / name / "labels.npy"
+    about, file = store.about(name), store.path / "annotations" / name / LABELS
     if not file.is_file():
-        raise BadInput(f"{file}: missing; annotate again under another name")
-    if about.get("checksums", {}).get("labels.npy") != checksum(file):
-        raise BadInput(f"{file}: its checksum differs from annotation.json; annotate again under another name")
+        raise BadInput(f"{file}: missing; {ANEW}")
     label = store.label(name)
+    _sums(label)
     # An annotation of some classes calls the others background.
     asked = [k for k, klass in enumerate(store.classes) if klass in about["classes"] and k]
     as_asked = np.arange(256, dtype=np.uint8)
