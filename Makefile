@@ -72,7 +72,7 @@ results: $(READY)
 	$(BIN)/python -m reproduction.pages
 
 # What is released: wheel, source archive, and the list of what they bring, which lies in the wheel as well.
-dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+dist: export SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),315532800)
 dist: $(READY)
 	$(BIN)/python -m release
 
