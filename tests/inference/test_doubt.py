@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from inbounds.inference.doubt import PARTS, Doubt, disagreement, in_pieces, outside
+from inbounds.inference.doubt import PARTS, Doubt, apart, in_pieces, outside, shared
 from inbounds.inference.largest import keep_largest
 
 
@@ -39,8 +39,8 @@ def test_disagreement_is_the_mean_over_the_others() -> None:
     """Class 1: 2 pixels against the same 2, then against 1 of them: DSC 1 and 2/3. Class 2: none, then one."""
     mask = np.array([[[1, 1, 0, 0]]], np.uint8)
     others = np.array([[[[1, 1, 0, 0]]], [[[1, 0, 0, 2]]]], np.uint8)
-    assert disagreement(mask, others, 3) == pytest.approx([1 / 6, 0.5, 0])
-    assert np.isnan(disagreement(mask, others[:0], 2)).all()
+    assert apart(shared(mask, others, 3)) == pytest.approx([1 / 6, 0.5, 0])
+    assert np.isnan(apart(shared(mask, others[:0], 2))).all()
 
 
 def test_what_lies_beside_the_largest_piece() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from inbounds.inference.forward import CHUNK, probabilities
+from inbounds.inference.forward import CHUNK, PIXELS, chunk, probabilities
 
 
 def test_probabilities_do_not_depend_on_chunks() -> None:
@@ -20,3 +20,14 @@ def test_probabilities_do_not_depend_on_chunks() -> None:
 def test_probabilities_of_patches() -> None:
     network, image = nn.Conv3d(1, 2, 1), torch.rand(CHUNK + 1, 1, 2, 3, 4)
     torch.testing.assert_close(probabilities(network, image), network(image).softmax(dim=1).detach())
+
+
+def test_of_larger_slices_fewer_go_through_at_once() -> None:
+    assert [chunk(space) for space in ((16, 16), (256, 256), (512, 512), (4096, 4096), (2, 256, 256))] == [
+        CHUNK,
+        CHUNK,
+        CHUNK // 4,
+        1,
+        CHUNK // 2,
+    ]
+    assert chunk((256, 257)) * 256 * 257 <= CHUNK * PIXELS

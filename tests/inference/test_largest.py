@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from scipy import ndimage
 
 from inbounds.inference.largest import keep_largest
+from inbounds.scans import format as scans
 
 
 def test_each_class_keeps_one_piece_across_slices() -> None:
@@ -27,3 +30,19 @@ def test_corners_do_not_connect_and_an_empty_mask_stays_empty() -> None:
     mask[0, 0, :2] = mask[0, 1, 2] = 1
     assert keep_largest(mask).sum() == 2
     assert not keep_largest(np.zeros((2, 3, 3), np.uint8)).any()
+
+
+@pytest.mark.parametrize("piece", [1, 30, 1 << 21])
+def test_slices_a_few_at_a_time_give_what_all_at_once_do(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scans, "PIECE", piece)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        shape = tuple(rng.integers(1, 9, 3))
+        mask = rng.choice(4, shape, p=[0.5, 0.3, 0.15, 0.05]).astype(np.uint8)
+        wanted = np.zeros_like(mask)
+        for klass in (1, 2, 3):
+            pieces, _ = ndimage.label(mask == klass)
+            sizes = np.bincount(pieces.ravel())
+            sizes[0] = 0
+            wanted[(pieces == sizes.argmax()) & (mask == klass)] = klass
+        np.testing.assert_array_equal(keep_largest(mask), wanted)

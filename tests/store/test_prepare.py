@@ -18,38 +18,10 @@ from archives import done, flat_folder, full_disk, heart, made, nifti, noise, re
 from inbounds.errors import BadInput
 from inbounds.sources.source import Source
 from inbounds.store.grid import GridWindow
-from inbounds.store.prepare import FITS, Plan, normalise, prepare
+from inbounds.store.prepare import FITS, Plan, prepare
 from inbounds.store.store import Store
 from making import source, truth_like
 from processes import another
-
-
-class TestBrightness:
-    def test_black_and_white_are_all_but_the_extremes(self) -> None:
-        image = np.arange(10_001, dtype=np.int16).reshape(1, 1, 73, 137)
-        scaled, (black, white) = normalise(image)
-        assert (black, white) == pytest.approx((10, 9990))
-        assert scaled.dtype == np.float32
-        np.testing.assert_allclose(scaled, np.clip((image - 10) / 9980, 0, 1), atol=1e-6)
-
-    @pytest.mark.parametrize("offset", [1e9, -1e9, 2.0**40])
-    def test_a_small_range_far_from_zero_is_kept(self, offset: float) -> None:
-        steps = np.arange(8, dtype=np.float64).reshape(1, 2, 2, 2)
-        scaled, _ = normalise(steps + offset)
-        np.testing.assert_allclose(scaled, normalise(steps)[0], atol=1e-4)
-        assert np.isfinite(scaled).all()
-
-    def test_one_bright_voxel_is_enough(self) -> None:
-        image = np.zeros((1, 10, 40, 40), np.uint8)
-        image[0, 5, 3, 4] = 9
-        scaled, ends = normalise(image)
-        assert ends == (0, 9)
-        assert scaled.sum() == scaled[0, 5, 3, 4] == 1
-
-    def test_channels_are_scaled_each_by_itself(self) -> None:
-        image = np.stack([np.arange(64), 1000 * np.arange(64)]).reshape(2, 1, 8, 8)
-        scaled, _ = normalise(image)
-        np.testing.assert_allclose(scaled[0], scaled[1], atol=1e-6)
 
 
 def test_names_must_differ(tmp_path: Path) -> None:

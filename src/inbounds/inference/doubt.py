@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Int64, UInt8
 
 REASONS = {
     "range": "its volume lies outside those of the training scans",
@@ -68,21 +68,34 @@ def outside(volume: float, seen: tuple[float, float]) -> float:
     return 1 - volume / low if volume < low else 1 - high / volume if volume > high else 0.0
 
 
-def disagreement(mask: UInt8[np.ndarray, "D H W"], others: UInt8[np.ndarray, "n D H W"], classes: int) -> list[float]:
-    """1 minus the DSC between a mask and others, on average, for classes 1, 2, ...; NaN if there are no others.
+def shared(
+    mask: UInt8[np.ndarray, "D H W"], others: UInt8[np.ndarray, "n D H W"], classes: int
+) -> Int64[np.ndarray, "n K 2"]:
+    """What a mask shares with others, for classes 1, 2, ...: the voxels that both have, and those of either, added up.
 
-    Two empty masks agree.
+    The numbers of parts of a scan add up to those of the scan.
     """
-    apart = np.full((len(others), classes), math.nan)
+    counts = np.zeros((len(others), classes, 2), dtype=np.int64)
     for number, other in enumerate(others):
         for k in range(1, classes + 1):
             one, two = mask == k, other == k
-            both = int(one.sum()) + int(two.sum())
-            apart[number, k - 1] = 1 - 2 * int((one & two).sum()) / both if both else 0.0
-    return apart.mean(axis=0).tolist() if len(others) else [math.nan] * classes
+            counts[number, k - 1] = np.count_nonzero(one & two), np.count_nonzero(one) + np.count_nonzero(two)
+    return counts
+
+
+def apart(counts: Int64[np.ndarray, "n K 2"]) -> list[float]:
+    """From what a mask shares with others, 1 minus the DSC with them, on average, for classes 1, 2, ...
+
+    NaN if there are no others. Two empty masks agree.
+    """
+    each = [[1 - 2 * both / either if either else 0.0 for both, either in other] for other in counts.tolist()]
+    return np.mean(each, axis=0).tolist() if each else [math.nan] * counts.shape[1]
 
 
 def in_pieces(mask: UInt8[np.ndarray, "D H W"], largest: UInt8[np.ndarray, "D H W"], classes: int) -> list[float]:
     """For classes 1, 2, ... the share of the voxels outside the largest piece; 0 for an empty mask."""
-    counts = [(int((mask == k).sum()), int((largest == k).sum())) for k in range(1, classes + 1)]
-    return [1 - kept / all_of_it if all_of_it else 0.0 for all_of_it, kept in counts]
+    found, kept = np.zeros((2, 256), dtype=np.int64)
+    for one, its in zip(mask, largest, strict=True):
+        found += np.bincount(one.reshape(-1), minlength=256)
+        kept += np.bincount(its.reshape(-1), minlength=256)
+    return [float(1 - kept[k] / found[k]) if found[k] else 0.0 for k in range(1, classes + 1)]

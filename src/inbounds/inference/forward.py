@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 CHUNK = 32
-"""Slices that go through the network at once."""
+"""Slices that go through the network at once, of up to `PIXELS` each; of larger ones as many fewer."""
+PIXELS = 256 * 256
 
 
 @torch.no_grad()
 def probabilities(network: nn.Module, image: Float[Tensor, "B channels *space"]) -> Float[Tensor, "B K *space"]:
     """Probabilities of some slices, a chunk at a time."""
-    return torch.cat([network(chunk).float().softmax(dim=1) for chunk in image.split(CHUNK)])
+    return torch.cat([network(some).float().softmax(dim=1) for some in image.split(chunk(image.shape[2:]))])
+
+
+def chunk(space: Sequence[int]) -> int:
+    """How many slices of so many rows and columns, or patches, go through the network at once."""
+    return max(1, CHUNK * PIXELS // max(PIXELS, math.prod(space)))

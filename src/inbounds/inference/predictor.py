@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped, UInt8
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from inbounds.batches.samples import as_float
 from inbounds.errors import BadInput
-from inbounds.inference.doubt import Doubt, disagreement, in_pieces
-from inbounds.inference.forward import CHUNK
+from inbounds.inference.doubt import Doubt, apart, in_pieces, shared
+from inbounds.inference.forward import chunk
 from inbounds.inference.forward import probabilities as forward
 from inbounds.inference.largest import keep_largest
 from inbounds.inference.prediction import Prediction, regions
@@ -24,9 +24,10 @@ from inbounds.runs.run import Run, open_runs
 from inbounds.scans.format import Spacing
 from inbounds.scans.pictures import PictureGeometry
 from inbounds.scans.scan import same_geometry
-from inbounds.sources.source import read_image
-from inbounds.store.grid import GridWindow
-from inbounds.store.prepare import on_grid, placed, read_plan
+from inbounds.sources.source import read_image, stacked
+from inbounds.store.brightness import black_and_white, on_grid
+from inbounds.store.grid import GridWindow, Shape
+from inbounds.store.prepare import placed, read_plan
 from inbounds.store.record import Record
 from inbounds.store.store import Store
 from inbounds.store.survey import LOST
@@ -136,8 +137,10 @@ class Predictor:
                 f"{files[0]}: its pixels are {height:g} x {width:g} mm, as if its slices lay along another axis than "
                 "the file's last, where they are looked for"
             )
-        image = np.stack([scan.array for scan in scans])
-        prediction = self._segment(image, head.spacing, str(files[0]), probabilities)
+        fit = self._placed(head.shape[1:], head.spacing)
+        stored = self._stored(stacked(scans), fit)
+        scans.clear()  # what the network sees is all that is still needed of the voxels
+        prediction = self._found(stored, fit, head.spacing, str(files[0]), probabilities)
         return replace(prediction, notes=tuple(notes), header=head)
 
     def predict_array(
@@ -156,28 +159,35 @@ class Predictor:
         """
         if image.ndim not in (3, 4):
             raise BadInput(f"an array of shape {image.shape}; give (slices, rows, columns), or (channels, ...)")
-        stacked = image if image.ndim == 4 else image[None]
-        self._check_channels(f"an array of shape {image.shape}", len(stacked))
-        for number, channel in enumerate(stacked):
+        channels = image if image.ndim == 4 else image[None]
+        self._check_channels(f"an array of shape {image.shape}", len(channels))
+        for number, channel in enumerate(channels):
             if not channel.size or not np.isfinite(channel).all() or channel.min() == channel.max():
                 raise BadInput(
                     f"an array of shape {image.shape}: channel {number} is constant, empty or not finite; "
                     "check that this is the scan you meant"
                 )
-        return self._segment(stacked, spacing, "the array", probabilities)
+        fit = self._placed(channels.shape[2:], spacing)
+        return self._found(self._stored(channels, fit), fit, spacing, "the array", probabilities)
 
     def predict_stored(self, store: Store, record: Record) -> Prediction:
         """Segment a scan of a store that was prepared as the run's, as if it came from its file."""
         stored = store.images[record.first : record.range.stop]
         return self._found(stored, record.fit, record.spacing, f"{store.path}, {record.name}", keep=False)
 
-    def _segment(
-        self, image: Shaped[np.ndarray, "channels slices rows columns"], spacing: Spacing, name: str, keep: bool
-    ) -> Prediction:
-        plan = self.plan
-        fit = placed(image.shape[2:], plan.shape, spacing, plan.fit, plan.pixel)
-        stored, _ = on_grid(image, fit, plan.dtype, plan.window)
-        return self._found(stored, fit, spacing, name, keep)
+    def _placed(self, original: Shape, spacing: Spacing) -> GridWindow:
+        return placed(original, self.plan.shape, spacing, self.plan.fit, self.plan.pixel)
+
+    def _stored(
+        self, image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow
+    ) -> Shaped[np.ndarray, "slices channels H W"]:
+        """A scan as the run's store would have it."""
+        stored = np.empty((image.shape[1], len(image), *fit.shape), dtype=self.plan.dtype)
+        first = 0
+        for piece in on_grid(image, fit, self.plan.dtype, black_and_white(image, self.plan.window)):
+            stored[first : first + len(piece)] = piece
+            first += len(piece)
+        return stored
 
     def _found(
         self,
@@ -189,19 +199,24 @@ class Predictor:
     ) -> Prediction:
         mask = np.zeros((len(stored), *fit.original), dtype=np.uint8)
         kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None
-        passes: list[UInt8[np.ndarray, "P n H W"]] = []
-        for first in range(0, len(mask), CHUNK):  # what is in the scan's own size is never held for all classes at once
-            some = slice(first, first + CHUNK)
+        K, agreed = len(self.classes), []
+        step = chunk(fit.shape)
+        for first in range(0, len(mask), step):  # what is in the scan's own size is never held for all classes at once
+            some = slice(first, first + step)
             probs, others = self._look(as_float(torch.from_numpy(stored[some]).to(self.device)), name)
-            passes.append(np.stack([most_probable(one).to(torch.uint8).cpu().numpy() for one in (probs, *others)]))
-            mask[some] = fit.back(passes[-1][0])
+            passes = np.stack([most_probable(one).to(torch.uint8).cpu().numpy() for one in (probs, *others)])
+            mask[some] = fit.back(passes[0])
+            agreed.append(shared(passes[0], passes[1:], K))
             if kept is not None:
                 for k, plane in enumerate(probs.half().cpu().numpy().swapaxes(0, 1)):
                     kept[k, some] = fit.back(plane, outside=int(k == 0))
         doubts: list[Doubt] = []
         if self.doubt or self.largest:
             largest = keep_largest(mask)
-            doubts = self._doubts(np.concatenate(passes, axis=1), mask, largest) if self.doubt else []
+            if self.doubt:
+                counts, turns = np.sum(agreed, axis=0), len(MIRRORED)
+                parts = in_pieces(mask, largest, K), apart(counts[:turns]), apart(counts[turns:])
+                doubts = [Doubt(pieces=a, mirrored=b, runs=c) for a, b, c in zip(*parts, strict=True)]
             mask = largest if self.largest else mask
         return Prediction(
             mask, regions(mask, self.classes, spacing, fit, doubts, self.seen), spacing, probabilities=kept
@@ -225,13 +240,6 @@ class Predictor:
             return probs, []
         turned = [torch.stack(each(image.flip(axis))).mean(dim=0).flip(axis) for axis in MIRRORED]
         return probs, turned + (alone if len(alone) > 1 else [])
-
-    def _doubts(self, passes: np.ndarray, mask: np.ndarray, largest: np.ndarray) -> list[Doubt]:
-        """What the passes over a scan and the pieces of its mask say of each class."""
-        mine, turned, alone = passes[0], passes[1 : 1 + len(MIRRORED)], passes[1 + len(MIRRORED) :]
-        K = len(self.classes)
-        parts = in_pieces(mask, largest, K), disagreement(mine, turned, K), disagreement(mine, alone, K)
-        return [Doubt(pieces=a, mirrored=b, runs=c) for a, b, c in zip(*parts, strict=True)]
 
     def _check_channels(self, what: str, count: int) -> None:
         if count != self.run.channels:

@@ -23,6 +23,7 @@ Affine = Float[np.ndarray, "4 4"]
 Shape = tuple[int, int, int]
 Spacing = tuple[float, float, float]
 
+PIECE = 1 << 21
 # A deflate stream spends at least 2 bits on 258 bytes; bzip2 gets further on a file of zeros.
 DEFLATE = 1032
 BZIP2 = 50_000
@@ -139,6 +140,12 @@ def check_end(path: Path, promised: int, more: bytes) -> None:
             f"{path}: the compressed data go on after the {promised:,} bytes of voxels that the header promises; the "
             "header is damaged or of another scan: export the scan again"
         )
+
+
+def slabs(slices: int, pixels: int) -> Iterator[slice]:
+    """The slices of a scan a few at a time, of so many pixels each: what is reckoned with is never held for all."""
+    step = max(1, PIECE // max(1, pixels))
+    return (slice(first, first + step) for first in range(0, slices, step))
 
 
 def by(sizes: Sequence[int]) -> str:

@@ -144,8 +144,10 @@ def _load(
     if scale == (1.0, 0.0):
         return array
     wide = np.result_type(array.dtype, np.float32)
+    scaled = np.empty(shape, wide)
     with np.errstate(all="ignore"):
-        scaled: Voxels = array.astype(wide) * wide.type(scale[0]) + wide.type(scale[1])
+        for one, stored in zip(scaled, array, strict=True):
+            np.add(stored.astype(wide) * wide.type(scale[0]), wide.type(scale[1]), out=one)
     return scaled
 
 

@@ -185,16 +185,17 @@ def _reader(path: Path) -> Callable[[Path], Scan] | None:
 
 def _whole(path: Path, array: Voxels) -> Voxels:
     if array.dtype.kind == "f":
-        rounded = np.rint(array)
-        with np.errstate(invalid="ignore"):
-            bad = ~(np.abs(array - rounded) <= 1e-3)
-        if bad.any():
-            index = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), array.shape))
-            raise BadInput(
-                f"{path}: a label is {array[index]:g} at (slice, row, column) {index}, which is not a whole number; "
-                "give a label map, not probabilities or an image, and resample masks with nearest neighbours"
-            )
-        array = rounded
+        for number, one in enumerate(array):
+            rounded = np.rint(one)
+            with np.errstate(invalid="ignore"):
+                bad = ~(np.abs(one - rounded) <= 1e-3)
+            if bad.any():
+                index = (number, *(int(i) for i in np.unravel_index(int(bad.argmax()), one.shape)))
+                raise BadInput(
+                    f"{path}: a label is {one[index[1:]]:g} at (slice, row, column) {index}, which is not a whole "
+                    "number; give a label map, not probabilities or an image, and resample masks by nearest neighbours"
+                )
+            one[:] = rounded
     low, high = int(array.min()), int(array.max())
     for kind in (np.uint8, np.int16, np.int32, np.int64):
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:

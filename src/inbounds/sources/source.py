@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -132,7 +132,12 @@ def _load(
 
     truth = None if labels is None else classes(labels, values)
     given = {name: classes(file, {**values, empty: UNLABELLED}) for name, (file, empty) in weak.items()}
-    return Loaded(np.stack([scan.array for scan in scans]), scans[0].spacing, truth, given, tuple(notes))
+    return Loaded(stacked(scans), scans[0].spacing, truth, given, tuple(notes))
+
+
+def stacked(scans: Sequence[Scan]) -> Shaped[np.ndarray, "channels slices rows columns"]:
+    """The channels of a scan as one array; that of a single channel is not copied."""
+    return scans[0].array[None] if len(scans) == 1 else np.stack([scan.array for scan in scans])
 
 
 def read_image(file: Path) -> Scan:
@@ -146,13 +151,17 @@ def read_image(file: Path) -> Scan:
 
 def _classes(file: Path, array: np.ndarray, values: Mapping[int, int]) -> UInt8[np.ndarray, "slices rows columns"]:
     """Label values as classes; a value that stands for none is refused."""
-    present = np.unique(array)
+    present = np.unique(np.concatenate([np.unique(one) for one in array]))
     if unknown := [int(value) for value in present if int(value) not in values]:
-        at = tuple(int(i) for i in np.argwhere(array == unknown[0])[0])
+        at = tuple(int(i) for i in np.unravel_index(int((array == unknown[0]).argmax()), array.shape))
         raise BadInput(
             f"{file}: label value {unknown[0]} at (slice, row, column) {at} stands for no class; known are "
             f"{', '.join(str(value) for value in values)}. Name the classes, or say which value means unlabelled"
         )
     classes = np.array([values[int(value)] for value in present], dtype=np.uint8)
-    mapped: np.ndarray = classes[np.searchsorted(present, array)]
+    if array.dtype == np.uint8 and np.array_equal(classes, present):
+        return array
+    mapped = np.empty(array.shape, dtype=np.uint8)
+    for one, drawn in zip(mapped, array, strict=True):
+        one[:] = classes[np.searchsorted(present, drawn)]
     return mapped

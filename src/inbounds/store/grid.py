@@ -120,6 +120,11 @@ class GridWindow:
         return inside and self.top + self.height >= rows + middle[0] and self.left + self.width >= columns + middle[1]
 
     @property
+    def pixels(self) -> int:
+        """The most that a slice has on its way: as it came, in the window, and on the grid."""
+        return max(self.original[0] * self.original[1], self.height * self.width, self.shape[0] * self.shape[1])
+
+    @property
     def area(self) -> float:
         """What one original pixel measures on the grid."""
         return self.scale[0] * self.scale[1]
@@ -136,26 +141,36 @@ class GridWindow:
 
     def label(self, slices: UInt8[np.ndarray, "n rows columns"], outside: int) -> UInt8[np.ndarray, "n H W"]:
         """Label maps on the grid: each grid pixel takes the class of the original pixel its centre lies in."""
-        window = self._cut(slices, outside)
         if (self.height, self.width) == self.shape:
-            return window
-        rows, columns = (_nearest(n, of) for n, of in zip(self.shape, (self.height, self.width), strict=True))
-        return window[:, rows[:, None], columns]
+            return self._cut(slices, outside)
+        (rows, into_rows), (columns, into_columns) = (
+            _inside(first + _nearest(n, of), have)
+            for n, first, of, have in zip(
+                self.shape, (self.top, self.left), (self.height, self.width), self.original, strict=True
+            )
+        )
+        label = np.full((len(slices), *self.shape), outside, dtype=slices.dtype)
+        label[:, into_rows, into_columns] = slices[:, rows[:, None], columns]
+        return label
 
     def back(self, slices: Shaped[np.ndarray, "n H W"], outside: int = 0) -> Shaped[np.ndarray, "n rows columns"]:
         """Label maps, or probabilities, from the grid onto the original slices; what was cut off becomes `outside`."""
-        rows, columns = (_nearest(n, of) for n, of in zip((self.height, self.width), self.shape, strict=True))
-        window = slices[:, rows[:, None], columns]
-        full = np.full((len(slices), *self.original), outside, dtype=slices.dtype)
         inner, outer = self._overlap()
-        full[:, inner[0], inner[1]] = window[:, outer[0], outer[1]]
+        rows, columns = (
+            _nearest(n, of, some) for n, of, some in zip((self.height, self.width), self.shape, outer, strict=True)
+        )
+        full = np.full((len(slices), *self.original), outside, dtype=slices.dtype)
+        full[:, inner[0], inner[1]] = slices[:, rows[:, None], columns]
         return full
 
     def lost(self, slices: UInt8[np.ndarray, "n rows columns"]) -> int:
         """How many foreground pixels the window leaves out."""
         inner, _ = self._overlap()
-        foreground = (slices != 0) & (slices != 255)
-        return int(foreground.sum() - foreground[:, inner[0], inner[1]].sum())
+        lost = 0
+        for one in slices:
+            foreground = (one != 0) & (one != 255)
+            lost += int(np.count_nonzero(foreground)) - int(np.count_nonzero(foreground[inner]))
+        return lost
 
     def point(self, row: float, column: float) -> tuple[float, float]:
         """A position in original pixels, on the grid."""
@@ -181,6 +196,12 @@ class GridWindow:
         return window
 
 
-def _nearest(count: int, of: int) -> np.ndarray:
-    """For each of `count` pixels across, which of `of` pixels across its centre lies in."""
-    return ((np.arange(count) * 2 + 1) * of) // (2 * count)
+def _nearest(count: int, of: int, some: slice = slice(None)) -> np.ndarray:
+    """For each of `count` pixels across, or for some of them, which of `of` pixels across its centre lies in."""
+    return ((np.arange(*some.indices(count)) * 2 + 1) * of) // (2 * count)
+
+
+def _inside(places: np.ndarray, count: int) -> tuple[np.ndarray, slice]:
+    """Those of some rising places that lie among `count` pixels, and where they stand."""
+    first, last = np.searchsorted(places, (0, count)).tolist()
+    return places[first:last], slice(first, last)

@@ -1,4 +1,4 @@
-"""From scans to a store: normalise by volume, fit each slice to the grid, write once; or add to what is there."""
+"""From scans to a store: scale brightness by volume, fit slices to the grid, write once; or add to what is there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Shaped
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.described import check_names, written
@@ -20,6 +19,7 @@ from inbounds.errors import BadInput
 from inbounds.scans.format import Spacing
 from inbounds.sources.source import Loaded, Source
 from inbounds.store.blocks import checksum, digest
+from inbounds.store.brightness import Window, black_and_white, on_grid
 from inbounds.store.description import IMAGES, SCHEMA, TRUTH, About, Description
 from inbounds.store.grid import GridWindow, Shape
 from inbounds.store.record import Record
@@ -29,7 +29,6 @@ from inbounds.store.store import FULL, Store, label_sums
 from inbounds.store.survey import LOST, UNLIKE, reach
 from inbounds.writing import aside, write_json
 
-Window = tuple[float, float]
 Append = Callable[[np.ndarray], None]
 Fit = Callable[[Shape, Shape], GridWindow]
 Track = Callable[[Sequence[Source]], Iterable[Source]]
@@ -124,38 +123,6 @@ def placed(
     return fit(original, shape) if pixel is None else GridWindow.metric(original, shape, spacing[1:], pixel)
 
 
-def normalise(
-    image: Shaped[np.ndarray, "channels slices rows columns"], window: Window | None = None
-) -> tuple[Float[np.ndarray, "channels slices rows columns"], Window]:
-    """Brightness to 0..1: by a window, or with the 0.1 % darkest voxels black and the 0.1 % brightest white.
-
-    Returns the image and the original values of black and white (of the first channel).
-    """
-    ends = []
-    scaled = np.empty(image.shape, dtype=np.float32)
-    for channel, measured in enumerate(image):
-        voxels = measured.astype(np.float64)  # in float32, a small range far from zero would be lost
-        low, high = window or np.percentile(voxels, (0.1, 99.9))
-        if high <= low:
-            low, high = float(voxels.min()), float(voxels.max())
-        ends.append((float(low), float(high)))
-        scaled[channel] = np.clip((voxels - low) / (high - low), 0, 1)
-    return scaled, ends[0]
-
-
-def on_grid(
-    image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow, dtype: str, window: Window | None = None
-) -> tuple[Shaped[np.ndarray, "slices channels H W"], Window]:
-    """A scan as a store keeps it: normalised, fitted to the grid, as 8-bit (0..255) or float16 (0..1).
-
-    Returns the slices and the original values of black and white (of the first channel).
-    """
-    scaled, ends = normalise(image, window)
-    fitted = np.stack([fit.image(channel) for channel in scaled], axis=1)
-    stored = np.rint(fitted * 255).clip(0, 255) if dtype == "uint8" else fitted
-    return stored.astype(dtype), ends
-
-
 def prepare(
     sources: Sequence[Source], path: Path, plan: Plan, track: Track = iter, *, onto: Store | None = None
 ) -> Report:
@@ -223,8 +190,9 @@ def prepare(
                     )
                 if plan.window and channels > 1:
                     raise BadInput(f"{source.name}: {channels} channels, and a window goes with one: leave it out")
-                image, ends = on_grid(loaded.image, fit, plan.dtype, plan.window)
-                append_image(image)
+                ends = black_and_white(loaded.image, plan.window)
+                for piece in on_grid(loaded.image, fit, plan.dtype, ends):
+                    append_image(piece)
                 if append_truth:
                     append_truth(_label(fit, loaded.truth, slices, outside=0))
                 for name, append in append_weak.items():
@@ -232,7 +200,7 @@ def prepare(
                 notes += [f"{source.name}: {note}" for note in loaded.notes]
                 if loaded.truth is None and fit.crops and not fit.covers(reach(loaded.image)):
                     cut.append(source.name)
-                records.append(_record(source, loaded, records, fit, ends))
+                records.append(_record(source, loaded, records, fit, ends[0]))
         for name in weak:
             file = folder / "annotations" / name / "labels.npy"
             about: dict[str, Any] = {"strategy": "given", "classes": list(plan.classes), "simulated": False}

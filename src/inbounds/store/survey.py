@@ -94,7 +94,11 @@ def reach(image: Shaped[np.ndarray, "channels slices rows columns"]) -> Shape:
         >>> reach(image)
         (2, 6)
     """
-    shown = np.any([channel != channel.min() for channel in image], axis=(0, 1))
+    shown = np.zeros(image.shape[2:], dtype=bool)
+    for channel in image:
+        least = channel.min()
+        for one in channel:
+            shown |= one != least
     sides = []
     for axis in (0, 1):
         where = np.flatnonzero(shown.any(axis=1 - axis))
@@ -104,13 +108,15 @@ def reach(image: Shaped[np.ndarray, "channels slices rows columns"]) -> Shape:
 
 def hounsfield(image: Shaped[np.ndarray, "channels slices rows columns"]) -> Int64[np.ndarray, " units"] | None:
     """The counts of a body's Hounsfield units, if this is CT: one channel of whole numbers, with air around a body."""
-    if len(image) > 1 or image.min() > AIR or (image.dtype.kind == "f" and (image != np.rint(image)).any()):
+    if len(image) > 1 or image.min() > AIR:
         return None
-    body = image[(image >= BODY) & (image <= BONE)].astype(np.int64)
-    air = np.count_nonzero((image <= AIR) & (image > AIR - 200))
-    if not body.size or air < 0.01 * image.size:
-        return None
-    return np.bincount(body - BODY, minlength=BONE - BODY + 1)
+    body, air = np.zeros(BONE - BODY + 1, dtype=np.int64), 0
+    for one in image[0]:
+        if one.dtype.kind == "f" and (one != np.rint(one)).any():
+            return None
+        body += np.bincount(one[(one >= BODY) & (one <= BONE)].astype(np.int64) - BODY, minlength=len(body))
+        air += int(np.count_nonzero((one <= AIR) & (one > AIR - 200)))
+    return body if body.any() and air >= 0.01 * image.size else None
 
 
 def choose_window(seen: Sequence[Seen]) -> tuple[float, float] | None:
