@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float16, UInt8
 
 from inbounds.inference.doubt import Doubt, outside
-from inbounds.scans.format import Scan, Spacing
+from inbounds.scans.format import Scan, Spacing, slabs
 from inbounds.scans.scan import write_mask
 from inbounds.store.grid import GridWindow
 from inbounds.writing import file_aside
@@ -121,25 +121,28 @@ def regions(
     """
     measured = []
     for value, name in enumerate(classes, start=1):
-        inside = mask == value
-        voxels = int(np.count_nonzero(inside))
+        counts = [np.zeros(side, dtype=np.int64) for side in mask.shape]  # of each slice, row and column
+        touching = 0
+        for some in slabs(len(mask), mask[0].size):
+            inside = mask[some] == value
+            counts[0][some] = inside.sum(axis=(1, 2))
+            counts[1] += inside.sum(axis=(0, 2))
+            counts[2] += inside.sum(axis=(0, 1))
+            touching += int(_touching(inside, fit).sum())
+        voxels = int(counts[0].sum())
         volume = voxels * math.prod(spacing) / 1000
-        centroid = (_centre(inside, 0, voxels), _centre(inside, 1, voxels), _centre(inside, 2, voxels))
-        touching = int(_touching(inside, fit).sum())
+        centroid = (_centre(counts[0], voxels), _centre(counts[1], voxels), _centre(counts[2], voxels))
         note, doubt = _note(name, touching, voxels, len(mask), fit) if fit.crops else "", None
         if doubts:
-            there = max(1, int(inside.any(axis=(1, 2)).sum()))
+            there = max(1, int(np.count_nonzero(counts[0])))
             size = outside(volume, seen[name]) if seen and name in seen else math.nan
             doubt = replace(doubts[value - 1], range=size, edge=touching / there)
         measured.append(Region(name, value, voxels, volume, centroid, note, doubt))
     return tuple(measured)
 
 
-def _centre(inside: np.ndarray, axis: int, voxels: int) -> float:
-    if not voxels:
-        return math.nan
-    counts = inside.sum(axis=tuple(other for other in range(3) if other != axis), dtype=np.int64)
-    return float(counts @ np.arange(len(counts)) / voxels)
+def _centre(counts: np.ndarray, voxels: int) -> float:
+    return float(counts @ np.arange(len(counts)) / voxels) if voxels else math.nan
 
 
 def _touching(inside: np.ndarray, fit: GridWindow) -> np.ndarray:

@@ -158,7 +158,7 @@ def _store(header: Any, mask: Mask, path: Path) -> None:
     header["scl_slope"], header["scl_inter"] = 1, 0
     header["cal_min"], header["cal_max"] = 0, 0
     header["vox_offset"] = len(header.binaryblock) + 4
-    content = header.binaryblock + bytes(4) + mask.tobytes()
+    content = b"".join((header.binaryblock, bytes(4), np.ascontiguousarray(mask).data))
     # A fixed time stamp: the same mask gives the same bytes.
     path.write_bytes(gzip.compress(content, 6, mtime=0) if path.name.lower().endswith(".gz") else content)
 

@@ -205,6 +205,7 @@ def _whole(path: Path, array: Voxels) -> Voxels:
 
 def _reads_back(mask: Mask, path: Path) -> bool:
     try:
-        return np.array_equal(read_labels(path).array, mask)
+        written = read_labels(path).array
+        return written.shape == mask.shape and all(map(np.array_equal, written, mask))
     except BadInput:
         return False
