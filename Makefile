@@ -9,7 +9,7 @@ CORE := $(addprefix tests/,regions annotations constraints regularisers losses s
 LABORATORY := tests/reproduction tests/benchmarks tests/torture
 PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))
 
-.PHONY: setup demo test test-core test-reproduction test-all lock lint docs bench torture results dist clean
+.PHONY: setup demo studio test test-core test-reproduction test-all lock lint docs bench torture results dist clean
 
 setup: $(READY)
 
@@ -31,6 +31,11 @@ lock: $(READY)
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py --out out/demo
+
+# A page to click on generated hearts, train, look and correct.
+studio: $(READY)
+	test -d out/studio/hearts || $(BIN)/python -m inbounds example out/studio/hearts
+	$(BIN)/python -m inbounds studio out/studio/hearts/scans --project out/studio/project --classes background,RV,MYO,LV
 
 # Shapes written in signatures are checked while the tests run; tests marked `plain` run without that hook.
 test: $(READY)

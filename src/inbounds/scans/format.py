@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
@@ -45,6 +45,23 @@ class Geometry(Protocol):
 
 
 @dataclass(frozen=True)
+class Plain:
+    """Voxels that lie in a file as they are, slice upon slice, so that one slice can be seen without reading all.
+
+    Attributes:
+        path: The file.
+        offset: Where they begin.
+        dtype: Of the file, with its order of bytes.
+        scale: What a number is multiplied by, and what is added then.
+    """
+
+    path: Path
+    offset: int
+    dtype: np.dtype[Any]
+    scale: tuple[float, float] = (1.0, 0.0)
+
+
+@dataclass(frozen=True)
 class Scan:
     """One scan: what it says about itself and, once they are read, its voxels.
 
@@ -56,6 +73,7 @@ class Scan:
         files: Every file that is read for this scan, in the order of the slices where there are several.
         notes: Sentences about what was assumed, for a report.
         load: Reads the voxels. It takes whether they are labels, which matters where colours are indices.
+        plain: Where the voxels lie, if they are not packed.
         voxels: What was read, if anything was.
     """
 
@@ -66,6 +84,7 @@ class Scan:
     files: tuple[Path, ...]
     notes: tuple[str, ...]
     load: Callable[[bool], Voxels] = field(repr=False)
+    plain: Plain | None = None
     voxels: Voxels | None = field(default=None, repr=False)
 
     @property

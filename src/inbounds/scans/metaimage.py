@@ -14,7 +14,7 @@ import numpy as np
 
 from inbounds.errors import BadInput
 from inbounds.scans.data_file import EXPANSION, data_file, read_block
-from inbounds.scans.format import Scan, Shape, Voxels, blaming, check_room, opening
+from inbounds.scans.format import Plain, Scan, Shape, Voxels, blaming, check_room, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry
 
 SUFFIXES = (".mhd", ".mha")
@@ -49,7 +49,8 @@ def header(path: Path) -> Scan:
     offset = max(0, data.stat().st_size - promised) if skip == -1 else max(0, skip) + (end if inside else 0)
     check_room(data, promised, max(0, data.stat().st_size - offset), EXPANSION[packing])
     load = partial(_load, data, offset, packing, dtype, shape)
-    return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), notes, load)
+    plain = Plain(data, offset, dtype) if packing == "raw" else None
+    return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), notes, load, plain)
 
 
 def _fields(path: Path) -> tuple[dict[str, str], int]:

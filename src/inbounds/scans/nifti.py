@@ -22,6 +22,7 @@ from inbounds.scans.format import (
     DEFLATE,
     Affine,
     Mask,
+    Plain,
     Scan,
     Voxels,
     blaming,
@@ -116,7 +117,8 @@ def header(path: Path) -> Scan:
         )
     scale = 1.0 if slope is None else slope, inter or 0.0
     load = partial(_load, path, packed, offset, dtype, shape, scale)
-    return Scan(path, shape, spacing, NiftiGeometry(path, blob), (path,), notes, load)
+    plain = None if packed else Plain(path, offset, dtype, scale)
+    return Scan(path, shape, spacing, NiftiGeometry(path, blob), (path,), notes, load, plain)
 
 
 def _load(

@@ -16,7 +16,7 @@ import numpy as np
 from inbounds.errors import BadInput
 from inbounds.reading import open_file
 from inbounds.scans.data_file import EXPANSION, data_file, read_block
-from inbounds.scans.format import Scan, Shape, Voxels, blaming, by, check_room, opening
+from inbounds.scans.format import Plain, Scan, Shape, Voxels, blaming, by, check_room, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry
 
 SUFFIXES = (".nrrd", ".nhdr")
@@ -81,7 +81,8 @@ def header(path: Path) -> Scan:
     offset = max(begin, there - promised) if skips[1] == -1 else begin + max(0, skips[1])
     check_room(data, promised, max(0, there - offset), EXPANSION[packing])
     load = partial(_load, data, offset, packing, dtype, shape)
-    return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), (), load)
+    plain = Plain(data, offset, dtype) if packing == "raw" else None
+    return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), (), load, plain)
 
 
 def _fields(path: Path) -> tuple[dict[str, str], int]:

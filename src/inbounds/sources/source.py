@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped, UInt8
 
-from inbounds.annotations.annotation import UNLABELLED
 from inbounds.errors import BadInput
 from inbounds.scans.format import Scan
 from inbounds.scans.scan import header, read, read_labels, same_geometry, stem
@@ -122,6 +121,8 @@ def beside(scan: Path, name: str) -> Path | None:
 def _load(
     images: tuple[Path, ...], labels: Path | None, weak: Mapping[str, tuple[Path, int]], values: Mapping[int, int]
 ) -> Loaded:
+    from inbounds.annotations.annotation import UNLABELLED  # with which comes torch, and finding scans needs none
+
     scans = [read_image(file) for file in images]
     notes = [note for scan in scans for note in scan.notes]
 

@@ -1,0 +1,231 @@
+"""The server of the page: the project over HTTP, on this computer only."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel, ConfigDict
+
+from inbounds.errors import BadInput
+from inbounds.scans.display import Plane
+from inbounds.studio.actions import Done, Who
+from inbounds.studio.database import Conflict, Full
+from inbounds.studio.door import Door
+from inbounds.studio.project import Missing, Project
+from inbounds.studio.results import Results
+from inbounds.studio.rows import project_row, scan_page
+from inbounds.studio.views import Cache, View, need, open_view, thumbnail
+
+PAGE = Path(__file__).parent / "page"
+SOON = 0.5
+LATER = 20.0
+"""Seconds that a request for a scan, and one for a picture of it, waits for voxels that are being read."""
+LOOK, BEAT = 0.1, 15.0
+"""Seconds between two looks for something new, and between two signs of life."""
+
+
+class Person(BaseModel):
+    """Who asks."""
+
+    model_config = ConfigDict(extra="forbid")
+    who: Who
+
+
+class Studio:
+    """What all requests share."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.cache = Cache()
+        self.closing = False
+
+    @property
+    def results(self) -> Results:
+        """The masks of the last training."""
+        return Results()
+
+    def training(self) -> dict[str, Any]:
+        """How training stands."""
+        return {
+            "state": "idle",
+            "sentence": "",
+            "number": 0,
+            "epoch": 0,
+            "epochs": 0,
+            "curves": {},
+            "commands": [],
+            "words": [],
+        }
+
+    def view(self, number: int) -> Future[View]:
+        """The voxels of a scan, now or soon."""
+        entry, _ = self.project.usable(number)
+        key, file = ("scan", number, self.project.shelf.stamp(number)), entry.files[0]
+        return self.cache.ask(key, lambda: need(file), lambda: open_view(file))
+
+    def opened(self, number: int, seconds: float) -> View | None:
+        """The voxels of a scan, if they are there within some seconds."""
+        self.project.usable(number)
+        try:
+            return self.view(number).result(seconds)
+        except TimeoutError:
+            return None
+        except (BadInput, OSError, ValueError, MemoryError) as error:
+            self.project.shelf.spoilt(number, str(error))
+            raise Conflict(str(error)) from error
+
+    def plane(self, number: int, plane: int, n: int) -> Plane:
+        """A plane of a scan in which there is a picture `n`."""
+        entry, _ = self.project.usable(number)
+        assert entry.planes is not None
+        if not (0 <= plane < 3 and 0 <= n < entry.planes[plane].count):
+            raise Missing(f"{entry.name} has no picture {n} of plane {plane}")
+        return entry.planes[plane]
+
+
+def create_app(studio: Studio, port: int, token: str | None = None) -> tuple[FastAPI, Door]:
+    """The application, and the door before it."""
+    app = FastAPI(title="inbounds studio", openapi_url=None, docs_url=None, redoc_url=None)
+    _refusals(app)
+    _project_routes(app, studio)
+    _picture_routes(app, studio)
+    if PAGE.is_dir():
+        app.add_api_route("/", lambda: FileResponse(PAGE / "index.html"), methods=["GET"])
+        app.mount("/page", StaticFiles(directory=PAGE))
+    return app, Door(app, port, token)
+
+
+def _refusals(app: FastAPI) -> None:
+    """Every error is one sentence."""
+
+    def answer(status: int) -> Callable[[Request, Exception], Response]:
+        def said(_: Request, error: Exception) -> Response:
+            return JSONResponse({"error": str(error)}, status)
+
+        return said
+
+    for kind, status in ((BadInput, 400), (Missing, 404), (Conflict, 409), (Full, 507)):
+        app.add_exception_handler(kind, answer(status))
+
+    app.add_exception_handler(Exception, answer(500))
+
+    def invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:] if part != "body")
+        return JSONResponse({"error": f"{where or 'the request'}: {first['msg'].removeprefix('Value error, ')}"}, 400)
+
+    app.add_exception_handler(RequestValidationError, invalid)
+
+    def lost(request: Request, error: Exception) -> Response:
+        sentence = f"there is nothing to {request.method} at {request.url.path}"
+        return JSONResponse({"error": sentence}, getattr(error, "status_code", 404))
+
+    app.add_exception_handler(404, lost)
+    app.add_exception_handler(405, lost)
+
+
+def _project_routes(app: FastAPI, studio: Studio) -> None:
+    project = studio.project
+
+    @app.get("/api/project")
+    def whole() -> dict[str, Any]:
+        return project_row(project, studio.results, studio.training())
+
+    @app.post("/api/actions")
+    def act(action: Done) -> dict[str, Any]:
+        added, warning = project.act(action, studio.results.number)
+        return {"id": added, "sequence": project.sequence, **({"warning": warning} if warning else {})}
+
+    @app.post("/api/undo")
+    def undo(person: Person) -> dict[str, Any]:
+        sequence, scan, what = project.undo(person.who)
+        return {"sequence": sequence, "scan": scan, "what": what}
+
+    @app.post("/api/redo")
+    def redo(person: Person) -> dict[str, Any]:
+        sequence, scan, what = project.redo(person.who)
+        return {"sequence": sequence, "scan": scan, "what": what}
+
+    @app.get("/api/events")
+    async def events(after: int | None = None) -> Response:
+        return StreamingResponse(_events(studio, after), media_type="text/event-stream")
+
+
+async def _events(studio: Studio, after: int | None) -> AsyncIterator[str]:
+    """What happens, as it happens."""
+    project = studio.project
+    seen = project.sequence if after is None else after
+    clock = asyncio.get_running_loop().time
+    said, beat, told = clock(), clock(), ""
+    yield ": here\n\n"
+    while not studio.closing:
+        if project.sequence > seen:
+            for number, scan, kind, who in project.database.since(seen):
+                seen = number
+                yield _event({"sequence": number, "scan": scan, "kind": kind, "who": who})
+            beat = clock()
+        if clock() - said >= SOON:
+            said = clock()
+            training = json.dumps(await asyncio.to_thread(studio.training))
+            if training != told:
+                told, beat = training, clock()
+                yield f'data: {{"training": {training}}}\n\n'
+        if clock() - beat >= BEAT:
+            beat = clock()
+            yield ": still here\n\n"
+        await asyncio.sleep(LOOK)
+
+
+def _event(content: dict[str, Any]) -> str:
+    return f"data: {json.dumps(content)}\n\n"
+
+
+def _picture_routes(app: FastAPI, studio: Studio) -> None:
+    project = studio.project
+
+    @app.get("/api/scans/{number}")
+    def scan(number: int) -> Response:
+        view = studio.opened(number, SOON)
+        if view is None:
+            return JSONResponse({"loading": 0.0}, 202)
+        return JSONResponse(scan_page(project, studio.results, number, view.window))
+
+    @app.get("/api/scans/{number}/image/{plane}/{n}")
+    def image(number: int, plane: int, n: int, request: Request) -> Response:
+        shown = studio.plane(number, plane, n)
+        tag = f'"{abs(hash((project.shelf.stamp(number), number, plane, n))):x}"'
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers={"etag": tag})
+        view = studio.opened(number, LATER)
+        if view is None:
+            return JSONResponse({"loading": 0.0}, 202)
+        return _bytes(view.picture(shown, n).tobytes(), {"etag": tag})
+
+    @app.get("/api/scans/{number}/labels/{plane}/{n}")
+    def labels(number: int, plane: int, n: int) -> Response:
+        shown, labels = studio.plane(number, plane, n), project.labels(number)
+        with project.database.lock:
+            return _bytes(labels.picture(shown.picture(labels.kept, n)).tobytes())
+
+    @app.get("/api/scans/{number}/thumbnail")
+    def small(number: int) -> Response:
+        entry, _ = project.usable(number)
+        view = studio.opened(number, LATER)
+        if view is None:
+            return JSONResponse({"loading": 0.0}, 202)
+        assert entry.planes is not None
+        return Response(thumbnail(view, entry.planes[0]), media_type="image/png")
+
+
+def _bytes(content: bytes, headers: dict[str, str] | None = None) -> Response:
+    return Response(content, media_type="application/octet-stream", headers=headers)

@@ -1,0 +1,263 @@
+"""The page's requests, against the real application."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studios import CLASSES, SHAPE, act, click, ids, labels, opened, row, scans, volume, write_scan
+
+
+def test_a_project_lists_its_scans_and_classes(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        told = client.get("/api/project").json()
+        assert [one["name"] for one in told["scans"]] == ["one", "three", "two"]
+        assert [one["name"] for one in told["classes"]] == list(CLASSES[1:])
+        assert told["background"]["value"] == 0
+        assert told["scans"][0]["shape"] == list(SHAPE)
+        assert told["missing"] == ["label some background", "label some LV", "label some RV"]
+        assert told["training"]["state"] == "idle"
+
+
+def test_pictures_come_in_display_order(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number = ids(client)["one"]
+        told = client.get(f"/api/scans/{number}").json()
+        low, high = told["window"]
+        voxels = volume(0).astype(np.float64)
+        gray = np.clip((voxels - low) / (high - low) * 255, 0, 255)
+        axial = told["planes"][0]
+        assert (axial["name"], axial["flip"]) == ("axial", {"through": False, "down": False, "across": False})
+        for plane in told["planes"]:
+            answer = client.get(f"/api/scans/{number}/image/{plane['through']}/2")
+            seen = np.frombuffer(answer.content, np.uint8).reshape(plane["rows"], plane["columns"]).astype(float)
+            wanted = gray.take(2, axis=plane["through"])
+            wanted = wanted if plane["down"] < plane["across"] else wanted.T
+            steps = [-1 if plane["flip"][name] else 1 for name in ("down", "across")]
+            assert np.abs(seen - wanted[:: steps[0], :: steps[1]]).max() <= 1
+        again = client.get(f"/api/scans/{number}/image/2/2", headers={"if-none-match": answer.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+
+def test_what_is_clicked_on_the_screen_is_the_voxel_that_is_labelled(tmp_path: Path) -> None:
+    """Turned files: the brightest pixel of each plane is clicked, and the brightest voxel of that slice is labelled."""
+    affine = np.array([[0, 0, 5.0, 0], [1.5, 0, 0, 0], [0, 2.0, 0, 0], [0, 0, 0, 1]])
+    write_scan(tmp_path / "scans" / "turned.nii", volume(3), affine)
+    with opened(tmp_path / "scans") as client:
+        number = ids(client)["turned"]
+        for plane in client.get(f"/api/scans/{number}").json()["planes"]:
+            n = 3
+            picture = volume(3).take(n, axis=plane["through"])
+            place = [0.0, 0.0, 0.0]
+            answer = client.get(f"/api/scans/{number}/image/{plane['through']}/{n}").content
+            seen = np.frombuffer(answer, np.uint8).reshape(plane["rows"], plane["columns"])
+            y, x = np.argwhere(seen == seen.max())[0]
+            place[plane["through"]] = n
+            place[plane["down"]] = float(plane["rows"] - 1 - y if plane["flip"]["down"] else y)
+            place[plane["across"]] = float(plane["columns"] - 1 - x if plane["flip"]["across"] else x)
+            click(client, number, place, plane=plane["through"])
+            drawn = labels(client, number, n, plane["through"])
+            assert drawn[y, x] == 1
+            assert volume(3)[tuple(int(part) for part in place)] >= np.percentile(volume(3), 99)
+            assert picture.size == seen.size
+
+
+def test_strokes_label_erase_and_count(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number = ids(client)["one"]
+        click(client, number, (2, 10, 10), radius=3.1)
+        # 3.1 mm: two rows of 1.5 mm and one column of 2 mm on either side
+        drawn = labels(client, number, 2)
+        assert [tuple(place) for place in np.argwhere(drawn == 1)] == [
+            (r, c) for r, c in product(range(24), range(20)) if ((r - 10) * 1.5) ** 2 + ((c - 10) * 2) ** 2 <= 3.1**2
+        ]
+        count = int((drawn == 1).sum())
+        assert row(client, "one")["labelled"] == count
+        click(client, number, (2, 10, 10), None)
+        assert labels(client, number, 2)[10, 10] == 255
+        assert row(client, "one")["labelled"] == count - 1
+        told = client.get(f"/api/scans/{number}").json()
+        assert told["marks"][0] == [2]
+        assert 10 in told["marks"][1]
+
+
+def test_undo_and_redo_without_limit_across_restarts(tmp_path: Path) -> None:
+    root = scans(tmp_path / "scans")
+    with opened(root) as client:
+        number = ids(client)["one"]
+        for column in range(5):
+            click(client, number, (0, 3, column))
+        assert client.post("/api/undo", json={"who": "Ana"}).json()["what"] == "stroke"
+    with opened(root) as client:
+        for left in (3, 2, 1, 0):
+            assert client.post("/api/undo", json={"who": "Ana"}).status_code == 200
+            assert row(client, "one")["labelled"] == left
+        assert client.post("/api/undo", json={"who": "Ana"}).status_code == 409
+    with opened(root) as client:
+        for there in (1, 2, 3, 4, 5):
+            assert client.post("/api/redo", json={"who": "Ana"}).status_code == 200
+            assert row(client, "one")["labelled"] == there
+        assert client.post("/api/redo", json={"who": "Ana"}).status_code == 409
+        client.post("/api/undo", json={"who": "Ana"})
+        click(client, number, (0, 9, 9))
+        assert client.post("/api/redo", json={"who": "Ana"}).status_code == 409
+
+
+def test_two_people_do_not_undo_each_other(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number = ids(client)["one"]
+        click(client, number, (0, 3, 3), 1, who="Ana")
+        click(client, number, (0, 3, 3), 2, who="Ben")
+        client.post("/api/undo", json={"who": "Ana"})
+        assert labels(client, number, 0)[3, 3] == 2
+        client.post("/api/undo", json={"who": "Ben"})
+        assert labels(client, number, 0)[3, 3] == 255
+        client.post("/api/redo", json={"who": "Ana"})
+        assert labels(client, number, 0)[3, 3] == 1
+
+
+def test_a_box_says_what_is_background_and_how_large_the_region_is(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number = ids(client)["one"]
+        click(client, number, (1, 0, 0), 2)
+        act(client, "box", scan=number, plane=0, corners=[[1, 5, 4], [1, 9, 13]], **{"class": 1})
+        drawn = labels(client, number, 1)
+        assert (drawn[5:10, 4:14] == 255).all()
+        assert drawn[0, 0] == 2
+        assert (drawn == 0).sum() == 24 * 20 - 50 - 1
+        facts = client.get(f"/api/scans/{number}").json()["facts"]
+        assert facts == [{"class": 1, "slice": 1, "present": None, "size": {"low": 25.0, "high": 45.0, "unit": "px"}}]
+
+
+def test_facts_replace_each_other_and_are_taken_back(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number = ids(client)["one"]
+        size = {"low": 1, "high": 2, "unit": "ml"}
+        act(client, "fact", scan=number, slices=[1, 2], present=True, **{"class": 1})
+        act(client, "fact", scan=number, slice=None, size=size, **{"class": 1})
+        act(client, "fact", scan=number, slice=2, present=False, **{"class": 1})
+        facts = {one["slice"]: one for one in client.get(f"/api/scans/{number}").json()["facts"]}
+        assert (facts[1]["present"], facts[2]["present"], facts[None]["size"]) == (True, False, size)
+        assert row(client, "one")["volumes"] == {"LV": {"predicted": None, "known": [1.0, 2.0]}}
+        act(client, "fact", scan=number, slice=1, present=None, **{"class": 1})
+        assert row(client, "one")["facts"] == 2
+        client.post("/api/undo", json={"who": "Ana"})
+        assert row(client, "one")["facts"] == 3
+
+
+@pytest.mark.parametrize(
+    ("fact", "sentence"),
+    [
+        ({"slice": 99, "present": True}, "slice 99 is not there"),
+        ({"slice": 1, "size": {"low": 10, "high": 481, "unit": "px"}}, "481 voxels: all of it has 480"),
+        ({"slice": 1, "size": {"low": 5, "high": 2, "unit": "px"}}, "smaller number first"),
+        ({"slice": None, "size": {"low": 5, "high": 9, "unit": "mm2"}}, "no size in mm2"),
+        ({"slice": None, "size": {"low": 5, "high": 900, "unit": "ml"}}, "check the unit"),
+        ({"slice": 1, "present": False, "size": {"low": 5, "high": 9, "unit": "px"}}, "cannot be absent"),
+        ({"slice": 1, "present": True, "size": {"low": 0, "high": 0, "unit": "px"}}, "cannot be there"),
+        ({"slice": -1, "present": True}, "greater than or equal to 0"),
+        ({"slice": 1, "size": {"unit": "px"}}, "a size needs a number"),
+    ],
+)
+def test_what_cannot_be_is_refused(fact: dict[str, object], sentence: str, tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        before = client.get("/api/project").json()["sequence"]
+        answer = act(client, "fact", scan=ids(client)["one"], status=400, **{"class": 1}, **fact)
+        assert sentence in answer["error"]
+        assert client.get("/api/project").json()["sequence"] == before
+
+
+def test_a_size_smaller_than_what_is_labelled_is_taken_with_a_warning(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number = ids(client)["one"]
+        click(client, number, (1, 10, 10), radius=6)
+        size = {"low": 1, "high": 3, "unit": "px"}
+        answer = act(client, "fact", scan=number, slice=1, size=size, **{"class": 1})
+        assert "3 voxels at most" in answer["warning"]
+        assert any("3 voxels at most" in flag for flag in client.get(f"/api/scans/{number}").json()["row"]["flags"])
+
+
+def test_classes_are_added_renamed_and_deleted(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number = ids(client)["one"]
+        act(client, "class", value=3, name="MYO", colour="#123456")
+        click(client, number, (0, 0, 0), 3)
+        assert "has labels" in act(client, "class_delete", value=3, status=409)["error"]
+        assert "already" in act(client, "class", value=4, name="lv", status=409)["error"]
+        assert "comma" in act(client, "class", value=4, name="a,b", status=400)["error"]
+        act(client, "class", value=3, name="muscle")
+        click(client, number, (0, 0, 0), None)
+        assert [one["name"] for one in client.get("/api/project").json()["classes"]] == ["LV", "RV", "muscle"]
+        assert client.get("/api/project").json()["classes"][2]["colour"] == "#123456"
+        act(client, "class_delete", value=3)
+        assert act(client, "stroke", scan=number, points=[[0, 0, 0]], status=400, **{"class": 3})["error"]
+        # taking back what made the class would leave the labels of others without one
+        client.post("/api/undo", json={"who": "Ana"})
+        click(client, number, (0, 0, 0), 3, who="Ben")
+        for _ in range(4):
+            answer = client.post("/api/undo", json={"who": "Ana"})
+        assert answer.status_code == 409
+        assert "has labels" in answer.json()["error"]
+
+
+def test_strokes_that_cannot_be(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number = ids(client)["one"]
+        for points, sentence in (
+            ([[0, 50, 50]], "outside the scan"),
+            ([[9, 5, 5]], "slice 9 is not there"),
+            ([[0, 5, 5], [1, 5, 5]], "one slice at a time"),
+            ([], "at least 1"),
+            ([[0, 5]], "Field required"),
+            ([[0, 1e9, 5]], "a place must be a number of voxels"),
+        ):
+            answer = act(client, "stroke", scan=number, points=points, status=400, **{"class": 1})
+            assert sentence in answer["error"], answer
+        assert "no scan 77" in act(client, "stroke", scan=77, points=[[0, 0, 0]], status=404, **{"class": 1})["error"]
+        assert client.get("/api/scans/77").status_code == 404
+        assert client.get(f"/api/scans/{number}/image/0/99").status_code == 404
+        assert client.get(f"/api/scans/{number}/image/3/0").status_code == 404
+        assert row(client, "one")["labelled"] == 0
+
+
+def test_a_broken_scan_does_not_stop_the_others(tmp_path: Path) -> None:
+    root = scans(tmp_path / "scans")
+    (root / "empty.nii.gz").write_bytes(b"")
+    whole = (root / "one.nii.gz").read_bytes()
+    (root / "cut.nii.gz").write_bytes(whole[: len(whole) // 2])
+    with opened(root) as client:
+        assert "0 bytes" in row(client, "empty")["error"]
+        answer = client.get(f"/api/scans/{ids(client)['cut']}")
+        assert answer.status_code == 409
+        assert "cut short or damaged" in answer.json()["error"]
+        assert "cut short or damaged" in row(client, "cut")["error"]
+        assert client.get(f"/api/scans/{ids(client)['two']}").status_code == 200
+        act(client, "stroke", scan=ids(client)["empty"], points=[[0, 0, 0]], status=409, **{"class": 1})
+    (root / "cut.nii.gz").write_bytes(whole)
+    with opened(root) as client:
+        assert row(client, "cut")["error"] is None
+
+
+def test_new_scans_are_found_when_asked_for(tmp_path: Path) -> None:
+    root = scans(tmp_path / "scans", ("one",))
+    with opened(root) as client:
+        first = ids(client)["one"]
+        click(client, first, (0, 0, 0))
+        write_scan(root / "a_new.nii.gz", volume(9))
+        act(client, "rescan")
+        assert set(ids(client)) == {"a_new", "one"}
+        assert ids(client)["one"] == first
+        (root / "one.nii.gz").unlink()
+        act(client, "rescan")
+        assert "no longer there" in row(client, "one")["error"]
+        assert row(client, "one")["labelled"] == 1
+
+
+def test_thumbnails_are_png(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        answer = client.get(f"/api/scans/{ids(client)['one']}/thumbnail")
+        assert answer.headers["content-type"] == "image/png"
+        assert answer.content.startswith(b"\x89PNG")

@@ -1,0 +1,108 @@
+"""A studio on a few small scans, served for real, and a browser that was let in."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import nibabel as nib
+import numpy as np
+import uvicorn
+
+from inbounds.studio.project import Project
+from inbounds.studio.server import Studio, create_app
+
+TOKEN = "let-me-in"
+CLASSES = ("background", "LV", "RV")
+SHAPE = (6, 24, 20)
+SPACING = (8.0, 1.5, 2.0)
+
+
+def volume(seed: int = 0, shape: tuple[int, int, int] = SHAPE) -> np.ndarray:
+    """Voxels that are all different, so that each says where it is."""
+    return np.random.default_rng(seed).permutation(int(np.prod(shape))).reshape(shape).astype(np.int16)
+
+
+def write_scan(path: Path, voxels: np.ndarray, affine: np.ndarray | None = None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if affine is None:
+        affine = np.diag([-SPACING[2], -SPACING[1], SPACING[0], 1.0])
+    nib.Nifti1Image(voxels.T, affine).to_filename(path)
+    return path
+
+
+def scans(folder: Path, names: Sequence[str] = ("one", "two", "three")) -> Path:
+    """Plain scans of one size."""
+    for seed, name in enumerate(names):
+        write_scan(folder / f"{name}.nii.gz", volume(seed))
+    return folder
+
+
+class Page(httpx.Client):
+    """A browser that has the cookie."""
+
+    studio: Studio
+    port: int
+
+
+@contextmanager
+def opened(root: Path, folder: Path | None = None, classes: Sequence[str] = CLASSES) -> Iterator[Page]:
+    """The page's view of a project."""
+    project = Project(folder or root.with_name(f"{root.name}-studio"), root, classes)
+    studio = Studio(project)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        _, door = create_app(studio, port, TOKEN)
+        server = uvicorn.Server(uvicorn.Config(door, log_level="warning", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.005)
+            with Page(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+                client.studio, client.port = studio, port
+                assert client.get("/", params={"token": TOKEN}).status_code == 303
+                yield client
+        finally:
+            studio.closing = server.should_exit = True
+            thread.join()
+            project.close()
+
+
+def ids(client: Page) -> dict[str, int]:
+    """The scans' numbers by name."""
+    return {row["name"]: row["id"] for row in client.get("/api/project").json()["scans"]}
+
+
+def act(client: Page, kind: str, *, status: int = 200, who: str = "Ana", **content: Any) -> dict[str, Any]:
+    """Do something, and see that it goes as expected."""
+    answer = client.post("/api/actions", json={"who": who, "kind": kind, **content})
+    assert answer.status_code == status, answer.text
+    return dict(answer.json())
+
+
+def click(client: Page, scan: int, place: Sequence[float], klass: int | None = 1, **more: Any) -> dict[str, Any]:
+    """Label one voxel, unless a radius makes it a disc."""
+    return act(
+        client, "stroke", scan=scan, points=[list(place)], radius=more.pop("radius", 0), **more, **{"class": klass}
+    )
+
+
+def labels(client: Page, scan: int, n: int, plane: int = 0) -> np.ndarray:
+    """A picture of labels, as the screen shows it."""
+    about = client.get(f"/api/scans/{scan}").json()["planes"][plane]
+    answer = client.get(f"/api/scans/{scan}/labels/{plane}/{n}")
+    assert answer.status_code == 200, answer.text
+    return np.frombuffer(answer.content, dtype=np.uint8).reshape(about["rows"], about["columns"])
+
+
+def row(client: Page, name: str) -> dict[str, Any]:
+    """A scan in the list."""
+    return next(one for one in client.get("/api/project").json()["scans"] if one["name"] == name)
