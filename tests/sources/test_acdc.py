@@ -168,6 +168,20 @@ def test_scans_without_masks_and_without_info_are_fine(tmp_path: Path) -> None:
     assert verify(store.path).problems == ()
 
 
+def test_a_missing_mask_is_said_with_the_name_of_its_scan(tmp_path: Path) -> None:
+    """Although there are scribbles; and where all are missing, that none was found."""
+    acdc(tmp_path / "training", (1, 2))
+    (mask,) = (tmp_path / "training" / "patient002").glob("*frame01_gt.nii.gz")
+    mask.unlink()
+    said = done("prepare", "acdc", tmp_path / "training", tmp_path / "store", "--side", 48).err
+    assert "training: 4 scans, 3 with a full mask" in said
+    assert "Note: 1 scan (patient002_frame01) has no mask, where others have one" in said
+    for mask in (tmp_path / "training").rglob("*_gt.nii.gz"):
+        mask.unlink()
+    said = done("prepare", "acdc", tmp_path / "training", tmp_path / "bare", "--side", 48).err
+    assert "training: 4 scans, 0 with a full mask" in said
+
+
 def test_the_whole_cycle_is_not_wanted() -> None:
     assert wanted("patient001_frame01.nii.gz")
     assert wanted("Info.cfg")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import re
 import shutil
 import struct
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -265,6 +269,15 @@ def empty(root: Path) -> None:
     root.mkdir()
 
 
+def odd_name(root: Path) -> None:
+    """A name in the encoding of an old system."""
+    file = root / "images" / os.fsdecode(b"scan\xff.nii.gz")
+    try:
+        file.write_bytes((root / "images" / "a.nii.gz").read_bytes())
+    except OSError:
+        pytest.skip("this file system has no such names")
+
+
 BAD: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "truncated gzip": (truncate, ["images/a.nii.gz", "download it again"]),
     "login page": (
@@ -306,6 +319,10 @@ BAD: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         lambda root: nifti(root / "images" / "a.nii", noise(SHAPE)),
         ["images/a.nii", "same name", "Remove or rename"],
     ),
+    "name that is no text": (
+        odd_name,
+        ["images: the name 'scan\\udcff.nii.gz' is not text in UTF-8", "rename the file"],
+    ),
     "empty folder": (empty, ["data: no scans found", "known are .nii.gz"]),
     "no scans": (lambda root: [file.unlink() for file in root.rglob("*.gz")], ["data: no scans found"]),
     "missing folder": (shutil.rmtree, ["data: there is no such folder", "check the name"]),
@@ -327,6 +344,7 @@ def test_bad_files_are_refused(tmp_path: Path, harm: Callable[[Path], object], s
         (["--patient", "^p[0-9]"], ["a: no patient found", "'^p[0-9]'"]),
         (["--classes", "background,LV,LV,RV"], ["data", "LV, LV", "each differently"]),
         (["--classes", "heart"], ["data", "name the background first"]),
+        (["--classes", "background,LV\r=1,RV"], ["'background, LV\\r=1, RV' cannot be used", "in plain text"]),
         (["--classes", "background,,LV,RV"], ["data", "name the background first"]),
         (["--validation", "0.5", "--test", "0.5"], ["2 patients cannot be split into 1 and 1"]),
         (["--window", "240,-160"], ["--window 240,-160: give the brightness of black and a higher one"]),
@@ -458,3 +476,35 @@ def test_no_header_gives_a_traceback(data: st.DataObject, which: str, packed: bo
             assert [entry.name for entry in root.iterdir()] == ["data"]
         else:
             assert Store(root / "store").images.shape[1:] == (1, 16, 16)
+
+
+def test_names_that_look_like_formulas_come_back(tmp_path: Path) -> None:
+    """From a folder into tables and back; no table has a formula in it."""
+    names = ("=1+1", "-a", "@b", "a;=c")
+    for name in names:
+        nifti(tmp_path / "data" / f"{name}.nii.gz", noise(SHAPE))
+    into(tmp_path, "--classes", "background,+LV")
+    file = tmp_path / "sizes.csv"
+    done("facts", tmp_path / "store", "--template", file)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines if re.search(r"(^|[,;])[=+@-]", line)]
+    file.write_text("\n".join([lines[0], *(line.replace("'+LV,,", "'+LV,1,") for line in lines[1:])]), encoding="utf-8")
+    done("facts", tmp_path / "store", "--import", file, "--name", "sizes")
+    facts = Store(tmp_path / "store").facts("sizes")
+    assert {(fact.case, fact.present) for fact in facts} == {(name, True) for name in names}
+
+
+def test_a_folder_whose_name_is_no_text_is_only_a_place(tmp_path: Path) -> None:
+    """What is printed and written says where, with escapes for what is no text."""
+    place = tmp_path / os.fsdecode(b"m\xfcller")
+    try:
+        place.mkdir()
+    except OSError:
+        pytest.skip("this file system has no such names")
+    nifti(place / "data" / "a.nii.gz", noise(SHAPE))
+    nifti(place / "data" / "b.nii.gz", noise(SHAPE))
+    words = [sys.executable, "-m", "inbounds", "prepare", "folder", place / "data", place / "store", "--side", "48"]
+    told = subprocess.run(words, capture_output=True, check=False)
+    assert (told.returncode, b"Traceback" in told.stderr) == (0, False), told.stderr
+    assert rb"m\udcfcller" in told.stdout
+    assert Store(place / "store").slices == 2 * SHAPE[0]

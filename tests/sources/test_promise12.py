@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import SimpleITK as sitk  # noqa: N813
 
 from archives import done, promise12, refused, snapshot, zipped
 from inbounds.scans.scan import read_labels
@@ -46,6 +47,19 @@ def test_a_random_split_is_four_to_one(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     assert sum(record.split == "validation" for record in store.records) == 2
     assert store.name == "promise12 split at random"  # so that results of one split are not taken for the other's
+
+
+def test_a_missing_mask_is_said_and_one_in_the_other_kind_of_file_found(tmp_path: Path) -> None:
+    promise12(tmp_path / "cases", (3, 4))
+    for file in tmp_path.rglob("Case03_segmentation.*"):
+        file.unlink()
+    mask = sitk.ReadImage(tmp_path / "cases" / "Case04_segmentation.mhd")
+    for file in tmp_path.rglob("Case04_segmentation.*"):
+        file.unlink()
+    sitk.WriteImage(mask, tmp_path / "cases" / "Case04_segmentation.mha")
+    said = done("prepare", "promise12", tmp_path / "cases", tmp_path / "store", "--side", 64).err
+    assert "cases: 2 scans, 1 with a full mask" in said
+    assert "Note: 1 scan (Case03) has no mask, where others have one" in said
 
 
 @pytest.mark.parametrize(

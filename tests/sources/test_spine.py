@@ -85,6 +85,9 @@ def test_masks_may_be_packed_otherwise_and_orphans_are_refused(tmp_path: Path) -
     nifti(tmp_path / "spine" / "Img_01_Labels.nii.gz", vertebrae())
     done("prepare", "spine", tmp_path / "spine", tmp_path / "store", "--side", 16)
     assert Store(tmp_path / "store").records[0].truth
+    nifti(tmp_path / "spine" / "Img_03.nii", noise(SHAPE))
+    said = done("prepare", "spine", tmp_path / "spine", tmp_path / "two", "--side", 16).err
+    assert "Note: 1 scan (Img_03) has no mask, where others have one" in said
     nifti(tmp_path / "spine" / "Img_02_Labels.nii", vertebrae())
     saying = ["Img_02_Labels.nii: a mask without its scan", "download"]
     refused("prepare", "spine", tmp_path / "spine", tmp_path / "other", saying=saying, folder=tmp_path)

@@ -197,6 +197,38 @@ def test_a_click_may_be_a_disc(tmp_path, store, radius, count) -> None:
     assert (rows.mean(), columns.mean()) == store.records[0].fit.point(15, 12)
 
 
+def test_two_classes_on_one_pixel_are_refused_by_both_lines(tmp_path, store) -> None:
+    file = clicks(tmp_path / "clicks.csv", "a,0,15,12,LV", "a,1,15,12,RV", "a,0,15,12,LV", "a,0,15.2,11.8,RV")
+    with pytest.raises(
+        BadInput, match=r"clicks\.csv, line 5: a, slice 0, row 15\.2, column 11\.8 is RV here and LV in line 2"
+    ):
+        import_points(store, file, "mine")
+    assert store.annotations == ["full"]
+
+
+def test_two_classes_on_one_pixel_of_a_coarse_grid_are_said(tmp_path) -> None:
+    """Nobody knows which it is."""
+    store = make_store(tmp_path / "coarse", fit=GridWindow.resize, shape=(10, 13))
+    file = clicks(tmp_path / "clicks.csv", "a,0,15,12,LV", "a,0,16,12,RV", "b,1,3,3,LV")
+    said = done("annotate", store.path, "--points", file, "--name", "mine").err
+    where = "a, slice 0, LV in row 15, column 12 and RV in row 16, column 12"
+    assert f"Warning: clicks of two classes lie on one pixel of the grid, which is left unlabelled: {where};" in said
+    assert np.unique(store.label("mine")[:]).tolist() == [2, UNLABELLED]
+    assert {(fact.case, fact.klass) for fact in store.facts("mine")} == {("a", 1), ("a", 2), ("b", 2)}
+
+
+def test_of_discs_that_overlap_the_nearer_click_counts(tmp_path, store) -> None:
+    """Whatever their order, and no click loses its own pixel."""
+    lines = ["a,0,15,10,LV", "a,0,15,12,RV", "a,0,15,13,LV"]
+    labels = []
+    for number, order in enumerate((lines, lines[::-1])):
+        import_points(store, clicks(tmp_path / "clicks.csv", *order), f"mine{number}", radius=2)
+        labels.append(store.label(f"mine{number}")[0])
+    row, column = (round(at) for at in store.records[0].fit.point(15, 8))
+    assert labels[0][row, column : column + 8].tolist() == [2, 2, 2, UNLABELLED, 1, 2, 2, 2]
+    np.testing.assert_array_equal(*labels)
+
+
 @pytest.mark.parametrize("absent_elsewhere", [False, True])
 def test_a_clicked_class_is_present_and_elsewhere_absent_if_so_told(tmp_path, store, absent_elsewhere) -> None:
     file = clicks(tmp_path / "clicks.csv", "a,0,3,3,LV", "a,0,4,3,LV", "a,2,3,3,LV", "b,1,3,3,RV", "b,0,0,0,0")

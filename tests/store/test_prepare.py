@@ -415,8 +415,20 @@ class TestDoubts:
     def test_scans_without_masks_beside_others(self, tmp_path: Path) -> None:
         bare = [source(name, None, image=noise((1, 2, 30, 26))) for name in "bcde"]
         (note,) = self.notes(tmp_path, source("a", truth_like(0)), *bare)
-        assert note == "4 scans (b, c, d and 1 more) have no mask, where others have one"
+        assert note == "4 scans (b, c, d, e) have no mask, where others have one"
         assert prepare(bare, tmp_path / "bare", self.PLAN).notes == ()
+
+    def test_other_labels_are_no_mask(self, tmp_path: Path) -> None:
+        """A mask that has unlabelled pixels is not missing, one with scribbles beside it is."""
+        truth = truth_like(0)
+        scans = [
+            source("a", truth, weak={"scribble": truth}),
+            source("b", None, image=noise((1, *truth.shape)), weak={"scribble": truth}),
+            source("c", None, image=noise((1, *truth.shape)), weak={"given": truth}),
+        ]
+        (note,) = self.notes(tmp_path, *scans)
+        assert note == "1 scan (b) has no mask, where others have one"
+        assert prepare(scans[1:2], tmp_path / "alone", self.PLAN).notes == ()
 
     def test_crops_without_truth(self, tmp_path: Path) -> None:
         large = noise((1, 2, 40, 30)) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from typing import Annotated
@@ -36,6 +37,9 @@ def run_program(program: typer.Typer, name: str) -> None:
     # What libraries have to say to those who call them helps nobody at a terminal.
     for kind in (FutureWarning, DeprecationWarning):
         warnings.filterwarnings("ignore", category=kind, module=r"(monai|torch)\b")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may be no text, and terminals no UTF-8
     try:
         program(prog_name=name)
     except BadInput as error:

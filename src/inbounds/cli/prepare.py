@@ -253,6 +253,7 @@ def _prepare_archive(
     data = importlib.import_module(f"inbounds.sources.{archive}")
     with unpacked(source, data.wanted, store) as root:
         scans = data.sources(root, reference=split is Splitting.reference)
+        typer.echo(f"{source}: {len(scans)} scans, {sum(s.truth for s in scans)} with a full mask", err=True)
         name = data.NAME
         if split is Splitting.scans:
             scans = [replace(scan, patient=scan.name) for scan in scans]

@@ -184,7 +184,7 @@ def _scans(path: Path) -> dict[str, tuple[Path, ...]]:
                 f"{path}: the folder holds slices as well as whole scans such as {volumes[0].name}; keep them in "
                 "different folders, or give the files"
             )
-        return {path.name: (path,)}
+        return {stem(path): (path,)}
     images = recognise(path).images
     if not images:
         raise BadInput(f"{path}: no scans directly in this folder; give the folder that holds them, or the files")

@@ -23,8 +23,8 @@ import numpy as np
 
 from inbounds.errors import BadInput
 from inbounds.scans.dicom import is_dicom
-from inbounds.scans.scan import is_scan, read_labels
-from inbounds.sources.source import Source, by_name, from_files
+from inbounds.scans.scan import NO_TEXT, is_scan, read_labels, stem
+from inbounds.sources.source import GIVEN, Source, by_name, from_files
 
 _CHANNEL = re.compile(r"(.+)_(\d{4})$")
 
@@ -92,15 +92,15 @@ def sources(
     values = dict(zip(sorted(layout.classes), range(len(layout.classes)), strict=True)) if layout.classes else None
     if classes and values and len(classes) != len(values):
         raise BadInput(f"{root}: {len(classes)} class names given, but dataset.json has {len(values)}")
-    if len(names) < 2 or not all(names) or len(set(names)) < len(names):
+    if len(names) < 2 or not all(names) or len(set(names)) < len(names) or NO_TEXT.search("".join(names)):
         raise BadInput(
             f"{root}: the classes {', '.join(names)!r} cannot be used; name the background first, then at least one "
-            "class, each differently"
+            "class, each differently and in plain text"
         )
     scans = []
     for name, files in layout.images.items():
         labels = layout.labels.get(name)
-        given = {"given": (labels, ignore)} if labels is not None and ignore is not None else None
+        given = {GIVEN: (labels, ignore)} if labels is not None and ignore is not None else None
         if labels is not None and ignore is not None and (read_labels(labels).array == ignore).any():
             labels = None  # weak labels are no truth
         scans.append(
@@ -169,7 +169,7 @@ def patient_of(name: str, pattern: str) -> str:
 def _scans(folder: Path) -> dict[str, Path]:
     files = sorted(folder.iterdir())
     if any(is_dicom(file) for file in files if file.is_file()):
-        return {folder.name: folder}
+        return {stem(folder): folder}
     return by_name(file for file in files if is_scan(file))
 
 

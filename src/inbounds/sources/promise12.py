@@ -32,11 +32,13 @@ def sources(root: Path, *, reference: bool = True) -> list[Source]:
             f"{root}: no file named like Case00.mhd; give the folder with the unpacked archives, or with the zips"
         )
     for mask in sorted(root.rglob("Case*_segmentation.mh*")):
-        if not mask.with_name(mask.name.replace("_segmentation", "")).exists():
+        scan = scans.get(mask.name[: mask.name.index("_segmentation")])
+        if scan is None or scan.parent != mask.parent:
             raise BadInput(f"{mask}: a mask without its scan; download the archives again")
     cases = []
     for case, file in scans.items():
-        mask = file.with_name(f"{case}_segmentation{file.suffix}")
-        labels, split = mask if mask.exists() else None, reference_split(case) if reference else ""
+        masks = (file.with_name(f"{case}_segmentation{end}") for end in (".mhd", ".mha"))
+        labels = next((mask for mask in masks if mask.exists()), None)
+        split = reference_split(case) if reference else ""
         cases.append(from_files((file,), labels, name=case, patient=case, classes=len(CLASSES), split=split))
     return cases

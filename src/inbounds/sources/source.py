@@ -15,6 +15,9 @@ from inbounds.errors import BadInput
 from inbounds.scans.format import Scan
 from inbounds.scans.scan import header, read, read_labels, same_geometry, stem
 
+GIVEN = "given"
+"""The annotation that masks with unlabelled pixels are of, and complete ones beside them."""
+
 
 @dataclass(frozen=True)
 class Loaded:

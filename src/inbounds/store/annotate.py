@@ -19,12 +19,15 @@ from inbounds.store.measure import Noise, measure
 from inbounds.store.record import Record
 from inbounds.store.seeds import around, box_areas, strategies
 from inbounds.store.seeds import background as background_seeds
+from inbounds.store.split import some
 from inbounds.store.store import Store, write_annotation
 from inbounds.store.table_reader import read_table
 
 Track = Callable[[Sequence[Record]], Iterable[Record]]
 Click = tuple[str, int, float, float, int]
 """Scan, slice, row, column and class."""
+NAMED = 10
+"""So many pixels that are clicked twice are named one by one."""
 ENOUGH = 20
 """So many clicks tell whether rows and columns are exchanged; ten raised false alarms on real scans in one of ten."""
 
@@ -135,9 +138,11 @@ def import_points(
 ) -> tuple[int, tuple[str, ...]]:
     """Labels from clicks: a table with the columns case, slice, row, column, class, in original pixels.
 
-    A click labels its pixel, or a disc that reaches `radius` grid pixels beyond it. Whole numbers are the middles of
-    pixels. A class clicked in a slice is present there; with `absent_elsewhere`, a clicked class is absent from every
-    slice of that scan where it was not clicked. `notes` in `annotation.json` say if rows and columns seem exchanged.
+    A click labels its pixel, or a disc that reaches `radius` grid pixels beyond it; where discs of two classes overlap,
+    the nearer click counts, and neither if both are as near. Whole numbers are the middles of pixels. A class clicked
+    in a slice is present there; with `absent_elsewhere`, a clicked class is absent from every slice of that scan where
+    it was not clicked. `notes` in `annotation.json` say if rows and columns seem exchanged, or clicks of two classes
+    share a pixel of the grid.
 
     Returns:
         How many clicks there were, and the names of the table's other columns, which were ignored.
@@ -149,10 +154,10 @@ def import_points(
     def pieces() -> Iterator[np.ndarray]:
         for record in track(store.records):
             label = np.full((record.slices, *store.shape), UNLABELLED, dtype=np.uint8)
-            there = set()
+            there, nearest = set(), np.full(label.shape, np.inf)
             for case, number, row, column, klass in clicks:
                 if case == record.name:
-                    label[number][around(store.shape, np.rint(record.fit.point(row, column)), radius)] = klass
+                    _mark(label[number], nearest[number], np.rint(record.fit.point(row, column)), radius, klass)
                     there.add((number, klass))
             for number, klass in product(range(record.slices), range(1, len(store.classes))):
                 present = (number, klass) in there
@@ -160,14 +165,50 @@ def import_points(
                     facts.append(Fact(record.name, number, klass, present))
             yield label
 
-    about = {"strategy": "points", "classes": list(store.classes), "simulated": False, "settings": {"radius": radius}}
+    about: dict[str, Any] = {
+        "strategy": "points",
+        "classes": list(store.classes),
+        "simulated": False,
+        "settings": {"radius": radius},
+    }
+    notes = []
+    if shared := _shared(store, clicks):
+        notes.append(
+            f"clicks of two classes lie on one pixel of the grid, which is left unlabelled: {some(shared, NAMED)}; a "
+            "store with a larger --side, or a smaller --pixel, keeps them apart"
+        )
     if _exchanged(store, clicks):
-        about["notes"] = [
+        notes.append(
             f"rows and columns of the clicks in {file.name} seem to be exchanged: the other way round, brightness "
             "varies at most half as much within a class. If so, exchange the headings and annotate under another name"
-        ]
+        )
+    about |= {"notes": notes} if notes else {}
     write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes))
     return len(clicks), ignored
+
+
+def _mark(label: np.ndarray, nearest: np.ndarray, at: np.ndarray, radius: float, klass: int) -> None:
+    """Label a disc where no other click is nearer; where one of another class is as near, nobody knows."""
+    rows, columns = np.nonzero(around(label.shape, at, radius))
+    here = (rows, columns)
+    away = (rows - at[0]) ** 2 + (columns - at[1]) ** 2
+    either = (away == nearest[here]) & (label[here] != klass)
+    label[here] = np.where(either, UNLABELLED, np.where(away < nearest[here], klass, label[here]))
+    nearest[here] = np.minimum(away, nearest[here])
+
+
+def _shared(store: Store, clicks: Sequence[Click]) -> list[str]:
+    """Where clicks of two classes lie on one pixel of the grid, and which."""
+    there: dict[tuple[str, int, float, float], dict[int, tuple[float, float]]] = {}
+    for case, number, row, column, klass in clicks:
+        at = np.rint(store.cases[case].fit.point(row, column)).tolist()
+        there.setdefault((case, number, *at), {}).setdefault(klass, (row, column))
+    return [
+        f"{case}, slice {number}, "
+        + " and ".join(f"{store.classes[k]} in row {row:g}, column {column:g}" for k, (row, column) in found.items())
+        for (case, number, *_), found in there.items()
+        if len(found) > 1
+    ]
 
 
 def _clicks(store: Store, file: Path) -> tuple[list[Click], tuple[str, ...]]:
@@ -176,6 +217,7 @@ def _clicks(store: Store, file: Path) -> tuple[list[Click], tuple[str, ...]]:
     if not lines:
         raise BadInput(f"{file}: there is no click; write a line for each below {','.join(columns)}")
     clicks = []
+    seen: dict[tuple[str, int, int, int], tuple[int, str]] = {}
     for line in lines:
         case, index, klass = line.place(store.cases, store.classes)
         row, column = line.number("row"), line.number("column")
@@ -190,6 +232,12 @@ def _clicks(store: Store, file: Path) -> tuple[list[Click], tuple[str, ...]]:
             raise BadInput(
                 f"{line.where}: row {row:g}, column {column:g} lies in the part of {case.name} that the store has cut "
                 "off; prepare it with a larger --side, or with --fit resize"
+            )
+        before, where = seen.setdefault((case.name, index, round(row), round(column)), (klass, line.where))
+        if before != klass:
+            raise BadInput(
+                f"{line.where}: {case.name}, slice {index}, row {row:g}, column {column:g} is {store.classes[klass]} "
+                f"here and {store.classes[before]} in {where.rpartition(', ')[2]}; keep one of them"
             )
         clicks.append((case.name, index, row, column, klass))
     return clicks, ignored

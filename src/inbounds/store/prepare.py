@@ -17,7 +17,7 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.described import check_names, written
 from inbounds.errors import BadInput
 from inbounds.scans.format import Spacing
-from inbounds.sources.source import Loaded, Source
+from inbounds.sources.source import GIVEN, Loaded, Source
 from inbounds.store.blocks import checksum, digest
 from inbounds.store.brightness import Window, black_and_white, on_grid
 from inbounds.store.description import IMAGES, SCHEMA, TRUTH, About, Description
@@ -41,6 +41,8 @@ FITS: dict[str, Fit] = {
     "none": GridWindow.pad,
 }
 """What `Plan.fitting` stands for, so that a new scan can be fitted as those of a store were."""
+NAMED = 50
+"""So many scans without a mask are named one by one."""
 
 
 @dataclass(frozen=True)
@@ -219,8 +221,12 @@ def prepare(
         }
         written(content, Description, str(path), "change it, or leave the scan out")
         write_json(folder / "dataset.json", content)
-    bare = [source.name for source in sources if not (source.truth or source.weak)] if known or weak else []
-    doubts = [*_doubts(records, plan, cut), *([f"{_count(bare)} no mask, where others have one"] if bare else [])]
+    masked = {source.name for source in sources if source.truth or GIVEN in source.weak}
+    bare = [source.name for source in sources if source.name not in masked]
+    expected = masked or (onto and (onto.has_truth or GIVEN in onto.annotations))
+    doubts = _doubts(records, plan, cut)
+    if bare and expected:
+        doubts.append(f"{_count(bare, NAMED)} no mask, where others have one")
     return Report(Store(path), (*doubts, *notes), sum(record.lost for record in records))
 
 
@@ -260,8 +266,8 @@ def _doubts(records: Sequence[Record], plan: Plan, cut: Sequence[str]) -> list[s
     return doubts + both_sides(records)
 
 
-def _count(names: Sequence[str]) -> str:
-    return f"{len(names)} scan{'s' * (len(names) > 1)} ({some(names)}) ha{'ve' if len(names) > 1 else 's'}"
+def _count(names: Sequence[str], most: int = 3) -> str:
+    return f"{len(names)} scan{'s' * (len(names) > 1)} ({some(names, most)}) ha{'ve' if len(names) > 1 else 's'}"
 
 
 def _unlike(records: Sequence[Record]) -> list[str]:

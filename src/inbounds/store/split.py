@@ -89,6 +89,6 @@ def both_sides(records: Iterable[Record]) -> list[str]:
     return []
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Sequence[str], most: int = 3) -> str:
     """The first of many names, and how many more there are."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
