@@ -344,7 +344,7 @@ def test_bad_files_are_refused(tmp_path: Path, harm: Callable[[Path], object], s
         (["--patient", "^p[0-9]"], ["a: no patient found", "'^p[0-9]'"]),
         (["--classes", "background,LV,LV,RV"], ["data", "LV, LV", "each differently"]),
         (["--classes", "heart"], ["data", "name the background first"]),
-        (["--classes", "background,LV\r=1,RV"], ["'background, LV\\r=1, RV' cannot be used", "in plain text"]),
+        (["--classes", "background,LV\r=1,RV,MYO"], ["the class 'LV\\r=1'", "rename it"]),
         (["--classes", "background,,LV,RV"], ["data", "name the background first"]),
         (["--validation", "0.5", "--test", "0.5"], ["2 patients cannot be split into 1 and 1"]),
         (["--window", "240,-160"], ["--window 240,-160: give the brightness of black and a higher one"]),

@@ -30,8 +30,8 @@ from inbounds.writing import put, workspace
 _FORMATS = (nifti, metaimage, nrrd, pictures, dicom)
 _READERS: dict[str, Callable[[Path], Scan]] = {name: form.header for form in _FORMATS for name in form.SUFFIXES}
 SUFFIXES = tuple(_READERS)
-NO_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What names of scans and classes do not have: control characters, and bytes that are not UTF-8."""
+_NO_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What names of scans do not have: control characters, and bytes that are not UTF-8."""
 
 
 def stem(path: Path) -> str:
@@ -40,7 +40,7 @@ def stem(path: Path) -> str:
     Raises:
         BadInput: It is no text, such as a name in another encoding than UTF-8: no table could hold it.
     """
-    if NO_TEXT.search(path.name):
+    if _NO_TEXT.search(path.name):
         raise BadInput(f"{path.parent}: the name {path.name!r} is not text in UTF-8 on one line; rename the file")
     return path.name if path.is_dir() else path.name[: len(path.name) - len(_suffix(path))]
 

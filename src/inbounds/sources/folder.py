@@ -23,7 +23,7 @@ import numpy as np
 
 from inbounds.errors import BadInput
 from inbounds.scans.dicom import is_dicom
-from inbounds.scans.scan import NO_TEXT, is_scan, read_labels, stem
+from inbounds.scans.scan import is_scan, read_labels, stem
 from inbounds.sources.source import GIVEN, Source, by_name, from_files
 
 _CHANNEL = re.compile(r"(.+)_(\d{4})$")
@@ -92,10 +92,10 @@ def sources(
     values = dict(zip(sorted(layout.classes), range(len(layout.classes)), strict=True)) if layout.classes else None
     if classes and values and len(classes) != len(values):
         raise BadInput(f"{root}: {len(classes)} class names given, but dataset.json has {len(values)}")
-    if len(names) < 2 or not all(names) or len(set(names)) < len(names) or NO_TEXT.search("".join(names)):
+    if len(names) < 2 or not all(names) or len(set(names)) < len(names):
         raise BadInput(
             f"{root}: the classes {', '.join(names)!r} cannot be used; name the background first, then at least one "
-            "class, each differently and in plain text"
+            "class, each differently"
         )
     scans = []
     for name, files in layout.images.items():

@@ -29,7 +29,7 @@ class Origin(Described):
     """Where the scans came from, and how more of them are read."""
 
     patient: Line = ""
-    unlabelled: int | None = Field(default=None, ge=0, le=255)
+    unlabelled: int | None = Field(default=None, ge=-(2**31), lt=2**31)
 
 
 class Description(Described):
