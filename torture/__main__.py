@@ -4,47 +4,113 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from inbounds.cli import run_program
+from inbounds.errors import BadInput
+from inbounds.writing import write_json
 from torture.process import Place, warm_up
+
+if TYPE_CHECKING:
+    from torture.campaign import Result
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 Out = Annotated[Path, typer.Option(help="The folder for results; a campaign that was killed goes on there.")]
+Count = Annotated[int, typer.Option(min=1, help="How many cases.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn.")]
-Only = Annotated[str, typer.Option(help="These cases alone, such as 417 or 3,5: each is done anew and kept.")]
-Jobs = Annotated[int, typer.Option(min=1, help="How many cases at once; as many as there are cores.")]
-OUT, CORES = Path("out/torture"), os.cpu_count() or 1
+Only = Annotated[str, typer.Option(help="These cases alone, such as 417 or 3,5: done anew.")]
+Jobs = Annotated[int, typer.Option(min=1, help="How many cases at once.")]
+Summary = Annotated[Path | None, typer.Option(help="Where to write what was found, as JSON.")]
+OUT, SAMPLE, CORES = Path("out/torture"), Path("out/torture-sample"), os.cpu_count() or 1
 
 
 @app.callback()
 def main() -> None:
-    """What kills, broken files and large amounts do to the package. Run on a copy of nothing: all is made here."""
+    """What kills, broken files and large amounts do to the package. All that it needs is made by itself."""
 
 
 @app.command()
-def kills(count: int = 1000, seed: Seed = 0, out: Out = OUT, only: Only = "", jobs: Jobs = CORES) -> None:
+def kills(
+    count: Count = 1000, seed: Seed = 0, out: Out = OUT, only: Only = "", jobs: Jobs = CORES, summary: Summary = None
+) -> None:
     """Kill every command that writes, at changes of files and at random moments, and repeat it; two at once too."""
-    from torture.kills import campaign
-
-    material = prepared(out)
-    results = campaign(out, material, count, seed, jobs, [int(number) for number in only.split(",") if number])
-    raise typer.Exit(int(any(result.problems for result in results)))
+    _all({"kills": count}, seed, out, jobs, summary, numbers(only))
 
 
-def prepared(out: Path) -> Place:
-    """What the cases begin with, made anew."""
-    from torture.material import make
+@app.command()
+def inputs(
+    count: Count = 2000, seed: Seed = 0, out: Out = OUT, only: Only = "", jobs: Jobs = CORES, summary: Summary = None
+) -> None:
+    """Spoil scans, tables, settings, stores, runs and archives, and give them to the commands that read them."""
+    _all({"inputs": count}, seed, out, jobs, summary, numbers(only))
 
+
+@app.command()
+def load(
+    share: Annotated[float, typer.Option(min=0.001, help="Of the 2,000 scans, 20,000 slices and 300 predictions.")] = 1,
+    out: Out = OUT,
+    summary: Summary = None,
+) -> None:
+    """Prepare 2,000 scans, train on their 20,000 slices and predict 300 more, and look at what grows."""
+    _all({"load": share}, 0, out, 1, summary)
+
+
+@app.command(name="all")
+def everything(seed: Seed = 0, out: Out = OUT, jobs: Jobs = CORES, summary: Summary = None) -> None:
+    """All campaigns in full."""
+    _all({"kills": 1000, "inputs": 2000, "load": 1}, seed, out, jobs, summary)
+
+
+@app.command()
+def sample(seed: Seed = 0, out: Out = SAMPLE, jobs: Jobs = CORES) -> None:
+    """A few cases of each, in three minutes; the same ones each time, done anew."""
+    shutil.rmtree(out, ignore_errors=True)
+    _all({"kills": 60, "inputs": 300}, seed, out, jobs, None)
+
+
+def numbers(only: str) -> list[int]:
+    """Cases given as `3,5`."""
+    parts = [part.strip() for part in only.split(",") if part.strip()]
+    if not all(part.isdecimal() for part in parts):
+        raise BadInput(f"--only {only}: give numbers of cases, such as 417 or 3,5")
+    return [int(part) for part in parts]
+
+
+def _all(
+    counts: Mapping[str, float], seed: int, out: Path, jobs: int, summary: Path | None, only: Sequence[int] = ()
+) -> None:
+    """Some campaigns, one after the other. Ends with 1 if any found what is not accepted."""
     warm_up()
+    from torture import inputs, kills, load
+    from torture.material import make
+    from torture.summary import accepted, failures, repeat, summarise
+
+    begun, known = time.monotonic(), accepted()
     material = Place(out.resolve() / "material")
     shutil.rmtree(material.root, ignore_errors=True)
     make(material)
-    return material
+    found: dict[str, list[Result]] = {}
+    for name, count in counts.items():
+        if name == "load":
+            found[name] = load.campaign(out, count)
+        else:
+            found[name] = {"kills": kills, "inputs": inputs}[name].campaign(out, material, int(count), seed, jobs, only)
+    for name, results in found.items():
+        wrong = failures(name, results, known)
+        for result, problems in wrong:
+            typer.secho(f"{name} {result.number}: {result.command}, {result.kind}, {result.what}", fg="red")
+            typer.echo("".join(f"  {problem}\n" for problem in problems) + f"  {repeat(name, result.number, seed)}")
+        typer.echo(f"{name}: {len(results)} cases, {len(wrong)} of them failed")
+    page = summarise(found, material, seed=seed, jobs=jobs, seconds=time.monotonic() - begun)
+    if summary is not None:
+        write_json(summary, page)
+    raise typer.Exit(int(page["failures"] > 0))
 
 
 if __name__ == "__main__":

@@ -63,12 +63,14 @@ class Campaign:
         out: The folder for results.
         seed: Of all that is drawn.
         jobs: How many cases run at once.
+        commit: Of the package. Cases of another are not counted as done.
     """
 
     name: str
     out: Path
     seed: int
     jobs: int
+    commit: str | None = None
 
     @property
     def file(self) -> Path:
@@ -86,7 +88,7 @@ class Campaign:
         content = self.file.read_text(encoding="utf-8")
         head, *lines = content[: content.rfind("\n") + 1].splitlines() or [json.dumps(self._head())]
         if json.loads(head) != self._head():
-            raise BadInput(f"{self.file}: its cases had another seed or version; remove it, or choose another --out")
+            raise BadInput(f"{self.file}: its cases were of another seed or version; remove it, or give another --out")
         return {result.number: result for result in (Result(**json.loads(line)) for line in lines)}
 
     def go(self, numbers: Sequence[int], work: Work, *, keep: bool = True) -> list[Result]:
@@ -108,8 +110,6 @@ class Campaign:
             if keep:
                 with self.file.open("a", encoding="utf-8") as stream:
                     stream.write(json.dumps(asdict(result)) + "\n")
-            for problem in result.problems:
-                typer.secho(f"{self.name} {result.number}, {result.command}, {result.kind}: {problem}", fg="red")
             if count * LINES // len(left) > said:
                 said = count * LINES // len(left)
                 typer.echo(f"{self.name}: {count} of {len(left)}, {time.monotonic() - begun:.0f} s", err=True)
@@ -172,9 +172,7 @@ class Campaign:
         return result
 
     def _head(self) -> dict[str, Any]:
-        from inbounds.runs.run import _commit
-
-        return {"campaign": self.name, "seed": self.seed, "commit": _commit()}
+        return {"campaign": self.name, "seed": self.seed, "commit": self.commit}
 
 
 def _write_lines(file: Path, lines: Sequence[Any]) -> None:

@@ -13,7 +13,7 @@ from inbounds.errors import BadInput
 from torture import together
 from torture.campaign import Campaign, Result
 from torture.commands import COMMANDS, Killed
-from torture.material import copied
+from torture.material import commit, copied
 from torture.process import Place, faults, run
 from torture.trees import Tree, differences, tree
 from torture.watch import Stop
@@ -130,7 +130,7 @@ def _as_ever(command: Killed, whole: Undisturbed, place: Place) -> list[str]:
 
 def campaign(out: Path, material: Place, count: int, seed: int, jobs: int, only: Sequence[int] = ()) -> list[Result]:
     """So many cases, or some of them again; each command is first run undisturbed."""
-    killed = Campaign("kills", out.resolve(), seed, jobs)
+    killed = Campaign("kills", out.resolve(), seed, jobs, commit(material))
     cards = deck()
     names = sorted({cards[number % len(cards)] for number in only or range(min(count, len(cards)))})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import zipfile
@@ -11,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from inbounds.scans.format import library
-from torture.process import Ended, Place, run
+from torture.bad_scans import write_formats
+from torture.process import Ended, Place, apart, run
 from torture.watch import Stop
 
 CLASSES = "background,RV,MYO,LV"
@@ -35,6 +37,7 @@ def make(place: Place) -> None:
 
     hearts/     scans, clicks.csv, sizes.csv, and new scans with their truth
     flat/       images and labels of two patients
+    formats/    the same scan in every format
     acdc.zip    an archive as it is downloaded
     bare/       a store without anything beside its images; store/ has clicks and sizes too
     full/       a store with a truth, and discs drawn inside it
@@ -45,6 +48,7 @@ def make(place: Place) -> None:
     for inner, name in (("new", "images"), ("truth", "labels")):
         shutil.copytree(place.here / "hearts" / inner, place.here / "flat" / name)
     _archive(place.here / "acdc.zip")
+    apart(lambda: write_formats(place.here / "formats"))
     prepare = ["prepare", "folder", "hearts/scans", "--classes", CLASSES, "--side", SIDE]
     for store in ("bare", "store"):
         _done([*prepare, store], place)
@@ -60,6 +64,12 @@ def make(place: Place) -> None:
         shutil.rmtree(place.here / "half", ignore_errors=True)
     else:
         raise RuntimeError("no training could be stopped after its first epoch")
+
+
+def commit(material: Place) -> str | None:
+    """The package's, as a run has it that it made."""
+    made: str | None = json.loads((material.here / "run" / "run.json").read_text(encoding="utf-8"))["commit"]
+    return made
 
 
 def copied(material: Place, place: Place, names: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +35,8 @@ HEAVY = (
 ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "ITK_GLOBAL_DEFAULT")
 LIMIT = 60.0
 """Seconds for a command that nobody said more of."""
+LARGEST = 4 * 2**30
+"""Bytes that a file, or the memory of a process beyond what it begins with, may have: a guard for this machine."""
 CRASHED = 70
 commands: list[Command] = []
 """Those that were started from here."""
@@ -206,8 +208,24 @@ def run(words: Sequence[object], place: Place, stop: Stop | None = None, limit: 
     return start(words, place, stop).ended(limit, after=stop)
 
 
+def apart(work: Callable[[], object]) -> None:
+    """Do something in a process of its own: it may start threads, after which this one could not fork."""
+    process = os.fork()
+    if not process:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(process, 0)[1]:
+        raise RuntimeError("it broke off; see above")
+
+
 def _inside(words: list[str], place: Place, stop: Stop | None, out: int, err: int, notes: int) -> int:
     """What the new process does: it becomes a program of its own, and calls the package."""
+    import resource
+
     from inbounds import cli
 
     os.setsid()
@@ -227,6 +245,8 @@ def _inside(words: list[str], place: Place, stop: Stop | None, out: int, err: in
     sys.dont_write_bytecode = True
     sys.modules["__main__"] = ModuleType("__main__")
     sys.argv = ["inbounds", *words]
+    for kind, most in ((resource.RLIMIT_FSIZE, LARGEST), (resource.RLIMIT_AS, _address_space() + LARGEST)):
+        resource.setrlimit(kind, (most, most))
     watch = Watch(place.root, _readable(), notes, stop)
     watch.note("began", _peak())
     watch.begin()
@@ -239,9 +259,8 @@ def _inside(words: list[str], place: Place, stop: Stop | None, out: int, err: in
     return code
 
 
-def _called(program: object) -> int:
+def _called(program: Callable[[], object]) -> int:
     """The exit code that Python would have given."""
-    assert callable(program)
     try:
         program()
     except SystemExit as end:
@@ -259,8 +278,15 @@ def _readable() -> tuple[str, ...]:
     """Where a command may read: Python, its packages, the package itself, and what the system tells of itself."""
     ours = Path(inbounds.__file__).resolve().parents[2]
     roots = [sys.prefix, sys.base_prefix, *(entry for entry in sys.path if "site-packages" in entry), ours]
-    system = ["/dev/null", "/dev/urandom", "/proc/", "/sys/", "/etc/", "/usr/lib", "/usr/share", "/lib", "/System/"]
+    system = ["/dev/null", "/dev/urandom", "/proc/", "/sys/", "/usr/lib", "/usr/share", "/lib", "/System/"]
     return (*(os.path.realpath(str(root)) for root in roots), *system)
+
+
+def _address_space() -> int:
+    import resource
+
+    file = Path("/proc/self/statm")
+    return int(file.read_text().split()[0]) * resource.getpagesize() if file.exists() else 2**40
 
 
 def _peak() -> float:

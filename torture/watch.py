@@ -99,7 +99,7 @@ class Watch:
             elif os.fsdecode(path) != os.devnull:  # type: ignore[arg-type]
                 self.note("wrote outside", path)
         elif not self._mine(path) and not self._full(path).startswith(self.places):
-            self.note("read outside", path)
+            self.note("read outside", f"{os.fsdecode(path)}, which is {self._full(path)}")  # type: ignore[arg-type]
 
     def _connected(self, event: str, args: tuple[Any, ...]) -> None:
         local = len(args) > 1 and isinstance(args[1], str | bytes)  # a socket that is a file
