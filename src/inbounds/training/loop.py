@@ -164,7 +164,8 @@ class Trainer:
                 "proposals for whole scans need all of their slices: leave training.whole_scans out, or set it to true"
             )
         self.scan_sizes = ScanSizes(self.samples) if volumes and not self.whole_scans else None
-        self.judging = self.judged if self.judged is self.network else self.fabric.setup_module(self.judged.eval())
+        # A teacher normalises by the batch, as the network itself does; validation puts it back to that.
+        self.judging = self.judged if self.judged is self.network else self.fabric.setup_module(self.judged.train())
         self.taught = [one for one in self.supervision.regularisers if one.needs_teacher]
         if self.taught and not training.ema:
             raise BadInput(
