@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import SimpleITK as sitk  # noqa: N813
 
 
 @contextmanager
@@ -93,3 +94,35 @@ def grown(encoding: str, start: bytes = b"", size: int = 1 << 28) -> bytes:
     )
     pieces = [packer.compress(start), *(packer.compress(bytes(1 << 24)) for _ in range(size >> 24)), packer.flush()]
     return b"".join(pieces)
+
+
+def dicom(path: Path, plane: np.ndarray, place: float = 0.0, compress: bool = False) -> Path:
+    """A slice of a series."""
+    made = sitk.GetImageFromArray(plane)
+    tags = {"0008|0060": "MR", "0008|0018": f"1.2.9.{place:g}", "0020|000d": "1.2", "0020|000e": "1.2.9"}
+    for tag, value in (tags | {"0020|0032": f"0\\0\\{place:g}", "0020|0037": "1\\0\\0\\0\\1\\0"}).items():
+        made.SetMetaData(tag, value)
+    writer = sitk.ImageFileWriter()
+    writer.SetImageIO("GDCMImageIO")
+    writer.KeepOriginalImageUIDOn()
+    writer.SetUseCompression(compress)
+    writer.SetFileName(str(path))
+    writer.Execute(made)
+    return path
+
+
+def dicom_series(folder: Path) -> Path:
+    """The voxels, slice by slice."""
+    folder.mkdir()
+    for number, plane in enumerate(VOXELS):
+        dicom(folder / "written", plane, number).rename(folder / f"{number}.dcm")
+    return folder
+
+
+def greedy_dicom(path: Path) -> Path:
+    """A picture of 20 x 30 pixels whose compressed part says that it has 2 147 483 647 in each direction."""
+    content = bytearray(dicom(path, np.arange(600, dtype=np.int16).reshape(20, 30), compress=True).read_bytes())
+    sizes = content.index(b"\xff\x4f\xff\x51") + 8  # of the image, then of its only tile
+    content[sizes : sizes + 8] = content[sizes + 16 : sizes + 24] = b"\x7f\xff\xff\xff" * 2
+    path.write_bytes(content)
+    return path

@@ -48,6 +48,7 @@ WITHOUT_TWIN = {
     "losses/projection.py": "tests/losses/test_proposals.py",
     "scans/dicom.py": "tests/scans/test_scan.py reads and writes every format through the same door",
     "scans/format.py": "tests/scans/test_scan.py",
+    "scans/gdcm_child.py": "the other side of gdcm.py: tests/scans/test_gdcm.py",
     "scans/itk.py": "tests/scans/test_scan.py",
     "scans/metaimage.py": "tests/scans/test_scan.py",
     "scans/nifti.py": "tests/scans/test_scan.py",

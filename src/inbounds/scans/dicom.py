@@ -9,17 +9,16 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from inbounds.errors import BadInput
-from inbounds.reading import open_file, regular
-from inbounds.scans.format import DEFLATE, Scan, Voxels, blaming, by, check_room, opening
-from inbounds.scans.itk import ItkGeometry, check_geometry, reader_of, toolkit
+from inbounds.reading import open_file
+from inbounds.scans.format import DEFLATE, Scan, Shape, Voxels, blaming, by, check_room, opening
+from inbounds.scans.gdcm import Damaged, Gdcm, Information
+from inbounds.scans.itk import ItkGeometry, check_geometry
 
 SUFFIXES = (".dcm",)
-_SERIES = "0020|000e"
 _JITTER = 0.1  # of the usual distance between slices: scanners round positions, a missing slice doubles one
 
 
@@ -34,82 +33,91 @@ def is_dicom(path: Path) -> bool:
 
 def header(path: Path) -> Scan:
     """Read the header of every file of the series that `path`, a folder or one of its files, stands for."""
-    files = _series(path)
-    readers = [_information(file) for file in files]
-    first = readers[0]
-    for file, reader in zip(files, readers, strict=True):
-        if reader.GetNumberOfComponents() != 1:
+    with Gdcm(path) as gdcm:
+        found = _series(path, gdcm)
+    files, heads = tuple(found), tuple(found.values())
+    first = heads[0]
+    for file, head in found.items():
+        if head.components != 1:
             raise BadInput(f"{file}: the pixels are colours; export the series in shades of gray")
-        if reader.GetSize() != first.GetSize():
+        if head.size != first.size:
             raise BadInput(
-                f"{file}: its size {by(reader.GetSize())} differs from {by(first.GetSize())} in {files[0]}; "
+                f"{file}: its size {by(head.size)} differs from {by(first.size)} in {files[0]}; "
                 "keep one series of equal slices in the folder"
             )
-    geometry, notes = _stack(path, files, readers)
+    geometry, notes = _stack(path, files, heads)
     shape, spacing = check_geometry(path, geometry)
-    promised = math.prod(geometry.size) * width(files[0], first)
-    check_room(path, promised, sum(file.stat().st_size for file in files), DEFLATE)
-    mixed = len({reader.GetPixelID() for reader in readers}) > 1
-    return Scan(path, shape, spacing, geometry, files, notes, partial(_load, path, files, shape, mixed))
+    # Slices with slopes of their own, some of them whole numbers: the first slice must not decide.
+    dtypes = {_dtype(file, head) for file, head in found.items()}
+    kind, dtype = ("", dtypes.pop()) if len(dtypes) == 1 else ("sitkFloat32", np.dtype(np.float32))
+    check_room(path, math.prod(shape) * dtype.itemsize, sum(file.stat().st_size for file in files), DEFLATE)
+    return Scan(path, shape, spacing, geometry, files, notes, partial(_load, path, files, shape, dtype, kind))
 
 
-def _series(path: Path) -> tuple[Path, ...]:
-    """The files of the series, in the order of their positions."""
-    reader = toolkit(path).ImageSeriesReader
+def _series(path: Path, gdcm: Gdcm) -> dict[Path, Information]:
+    """The files of the series, in the order of their positions, and what they say."""
     if not path.is_dir():
         opening(path)
-        information = _information(path)
-        if not information.HasMetaDataKey(_SERIES):
-            return (path,)
-        folder, series = path.parent, information.GetMetaData(_SERIES).strip(" \0")
+        given = _information(path, gdcm)
+        others = sorted(path.parent.iterdir()) if given.series else []
     else:
-        for file in path.iterdir():
-            regular(file)  # GDCM opens whatever lies there
-        folder, uids = path, reader.GetGDCMSeriesIDs(str(path))
-        if not uids:
-            raise BadInput(
-                f"{path}: no DICOM series can be read from this folder; give the folder that holds the slices"
-            )
-        if len(uids) > 1:
-            raise BadInput(
-                f"{path}: the folder holds {len(uids)} series ({', '.join(uids[:8])}{', ...' * (len(uids) > 8)}); "
-                "give one file of the series that you want, or keep one series in each folder"
-            )
-        series = uids[0]
-    with blaming(path, f"its series UID is {series!r}", RuntimeError, TypeError):
-        files = tuple(Path(name) for name in reader.GetGDCMSeriesFileNames(str(folder), series))
-    if path.is_dir():
-        names = {file.name for file in files}
-        for file in sorted(folder.iterdir()):
-            if file.suffix.lower() == ".dcm" and file.name not in names and not file.name.startswith("."):
-                opening(file)
-                raise BadInput(
-                    f"{file}: this slice cannot be read as DICOM; copy it again, or remove it from the folder"
-                )
-    return files or (path,)
+        given, others = None, sorted(path.iterdir())
+    series: dict[str, dict[Path, Information]] = {}
+    bad: list[Path] = []
+    for file in others:
+        if file.is_dir() or file.name.startswith("."):
+            continue
+        try:
+            head = gdcm.information(file)
+        except Damaged:
+            if file.suffix.lower() == ".dcm":
+                bad.append(file)
+            continue
+        series.setdefault(head.series, {})[file] = head
+    if given is not None:
+        return _sorted(series.get(given.series, {})) or {path: given}
+    if not series:
+        raise BadInput(f"{path}: no DICOM series can be read from this folder; give the folder that holds the slices")
+    if len(series) > 1:
+        raise BadInput(
+            f"{path}: the folder holds {len(series)} series ({', '.join(sorted(series)[:8])}"
+            f"{', ...' * (len(series) > 8)}); give one file of the series that you want, or keep one series in each "
+            "folder"
+        )
+    for file in bad:
+        opening(file)
+        raise BadInput(f"{file}: this slice cannot be read as DICOM; copy it again, or remove it from the folder")
+    return _sorted(*series.values())
 
 
-def _information(file: Path) -> Any:
-    reader = reader_of(file, "GDCMImageIO")
-    with blaming(file, "this cannot be read as a DICOM image", RuntimeError):
-        reader.ReadImageInformation()
-    return reader
+def _information(file: Path, gdcm: Gdcm) -> Information:
+    with blaming(file, "this cannot be read as a DICOM image", Damaged):
+        return gdcm.information(file)
 
 
-def _stack(path: Path, files: Sequence[Path], readers: Sequence[Any]) -> tuple[ItkGeometry, tuple[str, ...]]:
+def _sorted(series: dict[Path, Information]) -> dict[Path, Information]:
+    """Along the normal of the first file's plane; files at one place stay in the order of their names."""
+    if not series:
+        return series
+    direction = np.reshape(next(iter(series.values())).direction, (3, 3))
+    normal = np.cross(direction[:, 0], direction[:, 1])
+    return dict(sorted(series.items(), key=lambda item: float(np.dot(item[1].origin, normal))))
+
+
+def _stack(path: Path, files: Sequence[Path], heads: Sequence[Information]) -> tuple[ItkGeometry, tuple[str, ...]]:
     """The geometry of slices put one upon the other, from the positions that they state."""
-    first = readers[0]
-    size, steps, direction = first.GetSize(), first.GetSpacing(), np.reshape(first.GetDirection(), (3, 3))
-    if len(readers) == 1:
-        return ItkGeometry(size, steps, first.GetOrigin(), first.GetDirection()), ()
+    first = heads[0]
+    size, steps, direction = first.size, first.spacing, np.reshape(first.direction, (3, 3))
+    if len(heads) == 1:
+        return ItkGeometry(size, steps, first.origin, first.direction), ()
     if size[2] > 1:
         raise BadInput(f"{path}: a series of {len(files)} files with {size[2]} frames each; give each file as a scan")
-    for file, reader in zip(files, readers, strict=True):
-        if not np.allclose(np.reshape(reader.GetDirection(), (3, 3)), direction, atol=1e-3):
+    for file, head in zip(files, heads, strict=True):
+        if not np.allclose(np.reshape(head.direction, (3, 3)), direction, atol=1e-3):
             raise BadInput(
                 f"{file}: it is oriented differently from {files[0]}; keep one stack of slices in the folder"
             )
-    origins = np.array([reader.GetOrigin() for reader in readers])
+    origins = np.array([head.origin for head in heads])
     gaps = np.diff(origins @ np.cross(direction[:, 0], direction[:, 1]))
     usual = float(np.sort(gaps)[(len(gaps) - 1) // 2])  # of two, the smaller: the other spans what is missing
     worst = int(np.argmax(np.abs(gaps - usual)))
@@ -135,23 +143,21 @@ def _stack(path: Path, files: Sequence[Path], readers: Sequence[Any]) -> tuple[I
     return ItkGeometry((*size[:2], len(files)), (*steps[:2], between), place, turned), notes
 
 
-def _load(path: Path, files: tuple[Path, ...], shape: tuple[int, int, int], mixed: bool, _labels: bool) -> Voxels:
-    itk = toolkit(path)
-    reader = itk.ImageSeriesReader()
-    reader.SetImageIO("GDCMImageIO")
-    reader.SetFileNames([str(file) for file in files])
-    if mixed:  # slices with slopes of their own, some of them whole numbers: the first slice must not decide
-        reader.SetOutputPixelType(itk.sitkFloat32)
-    with blaming(path, "the pixels cannot be read", RuntimeError):
-        image = reader.Execute()
-    array: Voxels = itk.GetArrayFromImage(image).reshape(shape)
+def _dtype(path: Path, head: Information) -> np.dtype[np.generic]:
+    """The numbers that voxels are once slope and intercept are applied."""
+    bits, _, name = head.pixel.partition("-bit ")
+    kind = {"signed integer": "i", "unsigned integer": "u", "float": "f"}.get(name)
+    if kind is None or not bits.isdigit():
+        raise BadInput(f"{path}: the voxels are of the type {head.pixel!r}; save the scan as whole or real numbers")
+    return np.dtype(f"{kind}{int(bits) // 8}")
+
+
+def _load(
+    path: Path, files: tuple[Path, ...], shape: Shape, dtype: np.dtype[np.generic], kind: str, _labels: bool
+) -> Voxels:
+    array, each = np.empty(shape, dtype), shape[0] // len(files)
+    with Gdcm(path) as gdcm:
+        for number, file in enumerate(files):
+            with blaming(file, "the pixels cannot be read", Damaged):
+                gdcm.read(file, array[number * each : (number + 1) * each], kind)
     return array
-
-
-def width(path: Path, reader: Any) -> int:
-    """The bytes of one voxel; complex numbers are refused."""
-    name = str(toolkit(path).GetPixelIDValueAsString(reader.GetPixelID()))
-    words = name.split("-bit ")
-    if "complex" in name or len(words) != 2 or not words[0].isdigit():
-        raise BadInput(f"{path}: the voxels are of the type {name!r}; save the scan as whole or real numbers")
-    return int(words[0]) // 8

@@ -69,14 +69,6 @@ def toolkit(path: Path) -> Any:
     return itk
 
 
-def reader_of(path: Path, form: str) -> Any:
-    """What reads a file, as one of this format whatever its name says."""
-    reader = toolkit(path).ImageFileReader()
-    reader.SetImageIO(form)
-    reader.SetFileName(str(path))
-    return reader
-
-
 def check_geometry(path: Path, geometry: ItkGeometry) -> tuple[Shape, Spacing]:
     """Refuse a size, a position or an orientation that is no place in space; else slices, rows, columns."""
     grid = check_grid(path, geometry.size, geometry.spacing)
