@@ -20,8 +20,8 @@ from inbounds.studio.raster import outside, stroke
 from inbounds.studio.shelf import Entry, Shelf
 from inbounds.writing import writing
 
-COLOURS = ("#e6550d", "#31a354", "#3182bd", "#c51b8a", "#fdd049", "#17becf", "#8c6bb1", "#a6761d")
-BACKGROUND = "#9e9e9e"
+COLOURS = ("#ffb000", "#5db4e8", "#dc267f", "#3fd0a8", "#f0e442", "#fe6100", "#e8e8e8", "#8dd35f")
+BACKGROUND = "#a58bff"
 LABELLING = ("stroke", "box", "voxels")
 ABOUT_FACTS = ("fact", "box", "facts")
 REMEMBERED = 6

@@ -1,0 +1,30 @@
+// What a person takes along: masks, volumes, labels and sizes as tables, the store, and the commands that repeat it all.
+
+import * as api from "./api.js";
+import { attempt, count, el } from "./dom.js";
+import { state } from "./state.js";
+
+export class ExportPage {
+  constructor() {
+    this.done = null;
+    this.element = el("div", { class: "page" });
+    this.draw();
+  }
+
+  draw() {
+    const masks = state.project.scans.filter((row) => row.predicted);
+    const accepted = masks.filter((row) => row.accepted).length;
+    this.element.replaceChildren(...[
+      el("div", { class: "row apart" },
+        el("div", {}, el("h2", {}, "Export"), el("p", { class: "note" }, `${count(masks.length, "mask")}, ${accepted} accepted. Masks lie exactly over their scans, in the scans' own geometry.`)),
+        el("button", { class: "main", "data-do": "export", onclick: () => this.#export() }, this.done ? "Export again" : "Export")),
+      this.done && el("section", { class: "card" }, el("h3", {}, "Written to"), el("pre", {}, this.done.folder), el("ul", {}, this.done.files.slice(0, 40).map((file) => el("li", {}, el("code", {}, file))))),
+      this.done && el("section", { class: "card" }, el("h3", {}, "The commands that repeat it"), el("pre", {}, this.done.commands.join("\n"))),
+    ].filter(Boolean));
+  }
+
+  async #export() {
+    this.done = (await attempt(() => api.post("/api/export", { who: state.who }))) ?? this.done;
+    this.draw();
+  }
+}
