@@ -97,6 +97,7 @@ def test_annotate_and_facts(tmp_path: Path, store: Path) -> None:
         "facts": "form",
         "rows": 1,
         "ignored": [],
+        "notes": [],
     }
 
 

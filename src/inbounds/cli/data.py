@@ -61,6 +61,7 @@ def annotate(
     """Add weak labels and facts to a store: simulated from its truth, or clicked by people."""
     from inbounds.progress import bar
     from inbounds.store.annotate import import_points, simulate
+    from inbounds.store.doubts import doubts
     from inbounds.store.measure import Noise
     from inbounds.store.verify import labelled
 
@@ -74,9 +75,9 @@ def annotate(
             raise BadInput(f"{unused[0]} goes with --strategy, not with --points; leave it out")
         clicks, ignored = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
         text = f"{store}: {clicks} clicks as annotation {name!r}" + _aside(ignored)
-        notes = opened.about(name).get("notes", [])
-        for note in notes:
-            typer.echo(f"Warning: {note}", err=True)
+        notes = list(opened.about(name).get("notes", []))
+        notes += [doubt for brought in opened.facts_brought for doubt in doubts(opened, name, opened.facts(brought))]
+        _warn(notes)
         answer(as_json, text, store=store, annotation=name, clicks=clicks, ignored=ignored, notes=notes)
         return
     assert strategy is not None
@@ -104,6 +105,11 @@ def annotate(
     answer(as_json, text, store=store, annotation=name, strategy=strategy, labelled_share_by_class=shares)
 
 
+def _warn(notes: Sequence[str]) -> None:
+    for note in notes:
+        typer.echo(f"Warning: {note}", err=True)
+
+
 def _aside(ignored: Sequence[str]) -> str:
     """A note on columns that a table has beside those that are known."""
     return f"; ignored columns: {', '.join(ignored)}" if ignored else ""
@@ -126,9 +132,13 @@ def facts(
     if not name and template is None:
         raise BadInput("say which facts, with --name")
     if import_file is not None:
+        from inbounds.store.doubts import of_all
+
         read = opened.import_facts(import_file, name)
+        notes = of_all(opened, read)
+        _warn(notes)
         text = f"{store}: {len(read.rows)} facts as {name!r}" + _aside(read.ignored)
-        answer(as_json, text, store=store, facts=name, rows=len(read.rows), ignored=read.ignored)
+        answer(as_json, text, store=store, facts=name, rows=len(read.rows), ignored=read.ignored, notes=notes)
         return
     target = export_file or template
     assert target is not None

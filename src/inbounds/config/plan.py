@@ -15,6 +15,7 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.config.build import in_training
 from inbounds.config.settings import Settings
+from inbounds.store.doubts import MARGIN, doubts
 from inbounds.store.store import FULL, Store
 
 COARSE = 192
@@ -125,7 +126,10 @@ def plan(
         },
         "augment": dict(AUGMENT),
     }
-    words = [known.words, *(f"Warning: {note}" for note in store.about(annotation).get("notes", ()))]
+    noted = list(store.about(annotation).get("notes", ()))
+    if facts is not None and not _simulated(store, facts):
+        noted += doubts(store, annotation, store.facts(facts), MARGIN if margin is None else margin)
+    words = [known.words, *(f"Warning: {note}" for note in noted)]
     if known.unknown and not settings.hybrid.full_scans:
         words.append(
             f"Warning: nothing in the training scans shows {', '.join(known.unknown)}: no pixel is labelled, and no "
@@ -174,7 +178,6 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
     tables = to_tensors(store, None if facts is None else store.facts(facts), chosen)
     slices, scans = (in_training(store, tables, scope) for scope in ("image", "volume"))
     given = scans.get("added_up", torch.zeros_like(scans["present"])) != 1
-    simulated = facts in store.annotations and store.about(str(facts)).get("simulated", False)
 
     def count(table: dict[str, torch.Tensor], names: Sequence[str], where: torch.Tensor | bool = True) -> int:
         there = [(~table[name].isnan().all(dim=-1, keepdim=True) & where) for name in names if name in table]
@@ -184,7 +187,9 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
     sizes, tags, total = count(slices, ends), count(slices, ["present"]), sum(r.slices for r in training)
     bounds = settings.constraints.values()
     of_slices, of_scans = ({b.bounds["kind"] for b in bounds if b.scope == scope} for scope in ("image", "volume"))
-    volumes = count(scans, ends) if "individual" in of_scans else 0 if simulated else count(scans, ends, given)
+    volumes = (
+        count(scans, ends) if "individual" in of_scans else 0 if _simulated(store, facts) else count(scans, ends, given)
+    )
     sized = sizes and of_slices & {"known", "individual"}
     parts = [f"sizes of {sizes} of {total} slices"] if sized else []
     parts += [f"tags of {tags}" + ("" if sized else f" of {total} slices")] if tags and of_slices - {"fixed"} else []
@@ -206,6 +211,11 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
         if value not in labelled and not any(bool(values[:, column].any()) for values in said)
     )
     return Known(total, labelled, sizes, tags, volumes, "known: " + ", ".join(parts), unknown)
+
+
+def _simulated(store: Store, facts: str | None) -> bool:
+    """Whether facts were measured on the truth, with errors that somebody asked for."""
+    return facts in store.annotations and bool(store.about(str(facts)).get("simulated", False))
 
 
 def _alike(known: Known, chosen: Sequence[int]) -> list[float]:
