@@ -6,7 +6,10 @@ import bz2
 import os
 import signal
 import socket
+import stat
 import tracemalloc
+import warnings
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,6 +69,38 @@ def device(path: Path) -> Path:
     """A link to zeros without end."""
     path.symlink_to("/dev/zero")
     return path
+
+
+def zip_of(path: Path, *members: tuple[str | zipfile.ZipInfo, bytes], how: int = zipfile.ZIP_DEFLATED) -> Path:
+    """An archive of members that may have any name, or the same."""
+    with zipfile.ZipFile(path, "w", how) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that are there twice
+        for name, content in members:
+            file.writestr(name, content)
+    return path
+
+
+def one_for_many(path: Path, name: str, content: bytes, count: int) -> Path:
+    """An archive whose directory gives the same packed bytes out as many members."""
+    zip_of(path, *((name.format(number), content if number == 0 else b"") for number in range(count)))
+    with zipfile.ZipFile(path) as file:
+        first, *others = file.infolist()
+    whole = bytearray(path.read_bytes())
+    at = whole.index(b"PK\1\2")
+    for _ in others:  # from the record of one member to that of the next: checksum, sizes, and where it begins
+        after = whole.index(b"PK\1\2", at + 4)
+        whole[after + 16 : after + 28] = whole[at + 16 : at + 28]
+        at = after
+    path.write_bytes(whole)
+    assert first.compress_size < path.stat().st_size
+    return path
+
+
+def member(name: str, kind: int = stat.S_IFREG) -> zipfile.ZipInfo:
+    """The head of a member that says what kind of file it is: a link, a pipe."""
+    made = zipfile.ZipInfo(name)
+    made.external_attr = (kind | 0o777) << 16
+    return made
 
 
 VOXELS = np.random.default_rng(0).integers(-500, 500, (4, 5, 6)).astype("<i2")

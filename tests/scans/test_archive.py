@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from archives import acdc, done, refused, zipped
+from hostile import member, one_for_many, small, zip_of
 from inbounds.scans import archive
 from inbounds.scans.archive import unpacked
+from inbounds.sources.acdc import wanted
 
 LINK = zipfile.ZipInfo("training/patient001/patient001_frame01.nii.gz")
 LINK.external_attr = (stat.S_IFLNK | 0o777) << 16
@@ -69,6 +72,119 @@ def test_harmful_members(
     name = member if isinstance(member, str) else member.filename
     words = ("prepare", "acdc", tmp_path / "a.zip", tmp_path / "store")
     refused(*words, saying=[tmp_path / "a.zip", repr(name), *saying], folder=tmp_path)
+
+
+DEEP = "/".join(["x"] * 900) + f"/{SCAN}"
+UMLAUTS = "\u00e4" * 128  # two bytes each
+ELSE = f"a/{SCAN}"
+
+
+@pytest.mark.parametrize(
+    ("members", "saying"),
+    [
+        ([member(SCAN, stat.S_IFIFO)], "is no plain file; do not trust"),
+        ([member(SCAN, stat.S_IFCHR)], "is no plain file; do not trust"),
+        ([member("notes", stat.S_IFLNK)], "is a link; do not trust"),  # even where it is not needed
+        ([SCAN, SCAN], "would be written to the same place"),
+        ([SCAN, SCAN.upper().replace("NII.GZ", "nii.gz")], "would be written to the same place"),
+        ([f"a\u0308/{SCAN}", f"\u00e4/{SCAN}"], "would be written to the same place"),
+        ([f"a/./{SCAN}", f"a//{SCAN}"], "would be written to the same place"),
+        ([f"a\\{SCAN}", f"a/{SCAN}"], "would be written to the same place"),
+        ([ELSE, f"{ELSE}/{SCAN}"], "would be written to the same place"),
+        ([f"{ELSE}/{SCAN}", ELSE], "would be written to the same place"),
+        ([f"con/{SCAN}"], "that not every system can write"),
+        ([f"a/nul.txt/{SCAN}"], "that not every system can write"),
+        ([f"a/CoM1/{SCAN}"], "that not every system can write"),
+        ([f"a:b/{SCAN}"], "would be written outside"),
+        ([f"b/a:b/{SCAN}"], "that not every system can write"),
+        ([f"a\n/{SCAN}"], "that not every system can write"),
+        ([f"a./{SCAN}"], "that not every system can write"),
+        ([f"a /{SCAN}"], "that not every system can write"),
+        ([f"{'x' * 256}/{SCAN}"], "that not every system can write"),
+        ([f"{UMLAUTS}/{SCAN}"], "that not every system can write"),
+        ([DEEP], "that not every system can write"),
+        ([f"//server/share/{SCAN}"], "would be written outside"),
+        ([f"\\\\server\\share\\{SCAN}"], "would be written outside"),
+    ],
+)
+def test_names_that_lead_elsewhere(tmp_path: Path, members: list[str | zipfile.ZipInfo], saying: str) -> None:
+    zip_of(tmp_path / "a.zip", *((name, b"x") for name in members))
+    words = ("prepare", "acdc", tmp_path / "a.zip", tmp_path / "store")
+    refused(*words, saying=[f"{tmp_path / 'a.zip'}: ", saying], folder=tmp_path)
+
+
+def test_names_of_what_is_not_needed_do_no_harm(tmp_path: Path) -> None:
+    acdc(tmp_path / "training", (1,))
+    zipped(tmp_path / "training", tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "a.zip", "a") as file:
+        for name in ("con", "a/b: c?.txt", "read me ", "x" * 300, "READ", "read", "nested.zip"):
+            file.writestr(name, b"x")
+    with unpacked(tmp_path / "a.zip", wanted, tmp_path / "store") as root:
+        assert {path.name for path in root.rglob("*") if path.is_file()} == {
+            file.name for file in (tmp_path / "training").rglob("*") if file.is_file() and wanted(file.name)
+        }
+    done("prepare", "acdc", tmp_path / "a.zip", tmp_path / "store", "--side", 16)
+
+
+def test_separators_of_windows(tmp_path: Path) -> None:
+    with unpacked(zip_of(tmp_path / "a.zip", (f"a\\b\\{SCAN}", b"x")), wanted, tmp_path / "store") as root:
+        assert [path.relative_to(root).as_posix() for path in root.rglob("*.gz")] == [f"a.zip/a/b/{SCAN}"]
+
+
+def test_an_archive_of_two_dots(tmp_path: Path) -> None:
+    """Its own name does not lead out either."""
+    (tmp_path / "zips").mkdir()
+    zip_of(tmp_path / "zips" / "...zip", (SCAN, b"x"))
+    (tmp_path / "out").mkdir()
+    with unpacked(tmp_path / "zips", wanted, tmp_path / "out" / "store") as root:
+        assert [path.relative_to(root).as_posix() for path in root.rglob("*.gz")] == [f"...zip/{SCAN}"]
+        assert list((tmp_path / "out").glob("*.gz")) == []
+
+
+def flagged(path: Path, flag: int) -> Path:
+    content = bytearray(path.read_bytes())
+    for mark, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        content[content.index(mark) + at] |= flag
+    path.write_bytes(content)
+    return path
+
+
+def part(path: Path) -> Path:
+    content = bytearray(path.read_bytes())
+    end = content.rindex(b"PK\5\6")
+    content[end + 4 : end + 8] = b"\3\0\3\0"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("harm", "saying"),
+    [
+        (lambda file: flagged(file, 1), "is encrypted; unpack it yourself, and give the folder"),
+        (part, "is one part of several; put them together, or unpack them yourself, and give the folder"),
+        (lambda file: zip_of(file, (SCAN, b"x"), how=zipfile.ZIP_LZMA), "is packed in an unusual way; unpack"),
+        (lambda file: zip_of(file, (SCAN, b"x"), how=zipfile.ZIP_BZIP2), "is packed in an unusual way; unpack"),
+    ],
+)
+def test_ways_that_are_not_read(tmp_path: Path, harm: Callable[[Path], Path], saying: str) -> None:
+    file = harm(zip_of(tmp_path / "a.zip", (SCAN, b"x")))
+    refused("prepare", "acdc", file, tmp_path / "store", saying=[f"{file}: ", saying], folder=tmp_path)
+
+
+def test_a_directory_that_lies_of_its_bombs(tmp_path: Path) -> None:
+    """What bzip2 makes of a kilobyte would be held in memory before anybody counts it."""
+    file = zip_of(tmp_path / "a.zip", (SCAN, bytes(1 << 26)), how=zipfile.ZIP_BZIP2)
+    content, size = file.read_bytes(), (1 << 26).to_bytes(4, "little")
+    assert content.count(size) == 2
+    file.write_bytes(content.replace(size, (10).to_bytes(4, "little")))
+    with small():
+        refused("prepare", "acdc", file, tmp_path / "store", saying=[file], folder=tmp_path)
+
+
+def test_members_that_share_their_bytes(tmp_path: Path) -> None:
+    content = np.random.default_rng(0).bytes(10_000)
+    file = one_for_many(tmp_path / "a.zip", "patient{:03d}_frame01.nii.gz", content, 50)
+    refused("prepare", "acdc", file, tmp_path / "store", saying=[file, "share", "do not trust"], folder=tmp_path)
 
 
 def test_a_bomb(tmp_path: Path) -> None:
