@@ -70,6 +70,7 @@ WITHOUT_TWIN = {
     "studio/facts.py": "tests/studio/test_server.py",
     "studio/project.py": "tests/studio/test_server.py and tests/studio/test_database.py",
     "studio/results.py": "tests/studio/test_server.py",
+    "studio/job.py": "tests/studio/test_training.py runs, stops and resumes it",
     "studio/rows.py": "tests/studio/test_server.py compares what is told with what was done",
     "reports/cases.py": "tests/reports/test_page.py",
     "reports/comparison.py": "tests/reports/test_page.py",

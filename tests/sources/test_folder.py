@@ -50,6 +50,12 @@ class TestLayouts:
         np.testing.assert_array_equal(store.records[0].fit.back(store.truth[:4]), heart())
         assert (store.truth[12] == 255).all()
 
+    def test_scans_may_be_left_out_by_name(self, tmp_path: Path) -> None:
+        flat_folder(tmp_path / "data")
+        (tmp_path / "data" / "images" / "b.nii.gz").write_bytes(b"")
+        assert [r.name for r in into(tmp_path, "--without", "b", "--without", "d").records] == ["a", "c"]
+        refused("prepare", "folder", tmp_path / "data", tmp_path / "other", "--without", "x", saying=["no scan 'x'"])
+
     def test_classes_nobody_named(self, tmp_path: Path) -> None:
         flat_folder(tmp_path / "data")
         assert into(tmp_path).classes == ("background", "class1", "class2", "class3")

@@ -133,6 +133,7 @@ def folder(
     window: Annotated[str, typer.Option(help="LO,HI: the brightness that becomes black, and that for white.")] = "",
     dtype: Stored = Depth.uint8,
     split: SplitFile = None,
+    without: Annotated[list[str] | None, typer.Option(help="A scan to leave out, by its name; repeatable.")] = None,
     seed: Seed = 0,
     validation: Validation = 0.25,
     test: Test = 0.0,
@@ -151,7 +152,7 @@ def folder(
 
     _check_pixel(pixel, fit or Fitting.pad)
     black_white, voxel = _window(window), _spacing(spacing)
-    layout = data.recognise(source)
+    layout = data.left_out(data.recognise(source), source, without or ())
     found = "" if patient else data.probable_patient(list(layout.images))
     names = tuple(name.strip() for name in classes.split(",")) if classes else ()
     scans, names = data.sources(layout, source, classes=names, unlabelled=unlabelled, patient=patient or found)

@@ -16,12 +16,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, nearest
 from inbounds.scans.dicom import is_dicom
 from inbounds.scans.scan import is_scan, read_labels, stem
 from inbounds.sources.source import GIVEN, Source, by_name, from_files
@@ -63,6 +63,15 @@ def recognise(root: Path) -> Layout:
         labels = _scans(root / "labels") if (root / "labels").is_dir() else {}
         return Layout("flat", _single(_scans(root / "images")), labels, {}, None)
     return Layout("scans", _single(_scans(root)), {}, {}, None)
+
+
+def left_out(layout: Layout, root: Path, names: Sequence[str]) -> Layout:
+    """What a folder holds, but for some of its scans."""
+    for name in names:
+        if name not in layout.images:
+            raise BadInput(f"{root}: there is no scan {name!r} to leave out; {nearest(name, layout.images)}")
+    images = {name: files for name, files in layout.images.items() if name not in names}
+    return replace(layout, images=images, labels={name: f for name, f in layout.labels.items() if name not in names})
 
 
 def sources(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import UInt8
+
+from inbounds.inference.doubt import PARTS, REASONS
 from inbounds.scans.scan import is_series, stem
 
 TABLE = "predictions.csv"
+DOUBTFUL = 0.25
+"""From this doubt on, a sentence says what speaks against a mask."""
 
 
 @dataclass(frozen=True)
@@ -53,3 +61,39 @@ class Results:
         if self.folder is None or not self.of(name).predicted:
             return None
         return self.folder / (name + (".nii.gz" if is_series(scan) else scan.name[len(stem(scan)) :].lower()))
+
+    def shown(self, mask: UInt8[np.ndarray, "rows columns"]) -> UInt8[np.ndarray, "rows columns"]:
+        """A picture of a mask with the values of the project's classes."""
+        values = np.zeros(256, dtype=np.uint8)
+        values[: len(self.values)] = self.values
+        shown: np.ndarray = values[mask]
+        return shown
+
+
+def newest(work: Path) -> Results:
+    """The masks of the last training that has come so far."""
+    for table in sorted(work.glob(f"[0-9]*/masks/{TABLE}"), reverse=True):
+        about = json.loads((table.parents[1] / "job.json").read_text(encoding="utf-8"))
+        return read_results(table, about["number"], dict(zip(about["classes"], about["values"], strict=True)))
+    return Results()
+
+
+def read_results(table: Path, number: int, values: Mapping[str, int]) -> Results:
+    """Read a table of predictions; `values` are those of the classes by the names that they had."""
+    by_scan: dict[str, list[dict[str, str]]] = {}
+    with table.open(encoding="utf-8", newline="") as stream:
+        for line in csv.DictReader(stream):
+            by_scan.setdefault(line["case"], []).append(line)
+    scans = {name: _found(lines, values) for name, lines in by_scan.items()}
+    return Results(number, table.parent, list(values.values()), scans)
+
+
+def _found(lines: Sequence[Mapping[str, str]], values: Mapping[str, int]) -> Found:
+    doubts = [float(line["doubt"]) for line in lines if line["doubt"]]
+    flags = []
+    for line in lines:
+        if line["doubt"] and float(line["doubt"]) >= DOUBTFUL:
+            flags.append(f"{line['class']}: {REASONS[max(PARTS, key=lambda part: float(line[part] or 0))]}")
+        flags += [line["note"]] if line["note"] else []
+    volumes = {values[line["class"]]: float(line["volume_ml"]) for line in lines if line["class"] in values}
+    return Found(True, max(doubts, default=None), tuple(dict.fromkeys(flags)), volumes)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel, ConfigDict
+from jaxtyping import UInt8
+from pydantic import BaseModel, ConfigDict, Field
 
 from inbounds.errors import BadInput
 from inbounds.scans.display import Plane
@@ -21,9 +24,10 @@ from inbounds.studio.actions import Done, Who
 from inbounds.studio.database import Conflict, Full
 from inbounds.studio.door import Door
 from inbounds.studio.project import Missing, Project
-from inbounds.studio.results import Results
+from inbounds.studio.results import TABLE, Results, newest
 from inbounds.studio.rows import project_row, scan_page
-from inbounds.studio.views import Cache, View, need, open_view, thumbnail
+from inbounds.studio.training import Trainings
+from inbounds.studio.views import Cache, View, need, open_mask, open_view, thumbnail
 
 PAGE = Path(__file__).parent / "page"
 SOON = 0.5
@@ -40,31 +44,29 @@ class Person(BaseModel):
     who: Who
 
 
+class Train(Person):
+    """A training."""
+
+    minutes: Annotated[float, Field(gt=0, le=100_000)]
+
+
 class Studio:
     """What all requests share."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
+        self.trainings = Trainings(project)
         self.cache = Cache()
         self.closing = False
+        self._results: tuple[object, Results] = None, Results()
 
     @property
     def results(self) -> Results:
-        """The masks of the last training."""
-        return Results()
-
-    def training(self) -> dict[str, Any]:
-        """How training stands."""
-        return {
-            "state": "idle",
-            "sentence": "",
-            "number": 0,
-            "epoch": 0,
-            "epochs": 0,
-            "curves": {},
-            "commands": [],
-            "words": [],
-        }
+        """The masks of the last training that has any."""
+        tables = {table: table.stat().st_mtime_ns for table in self.trainings.folder.glob(f"[0-9]*/masks/{TABLE}")}
+        if self._results[0] != tables:
+            self._results = tables, newest(self.trainings.folder)
+        return self._results[1]
 
     def view(self, number: int) -> Future[View]:
         """The voxels of a scan, now or soon."""
@@ -83,6 +85,19 @@ class Studio:
             self.project.shelf.spoilt(number, str(error))
             raise Conflict(str(error)) from error
 
+    def mask(self, number: int) -> UInt8[np.ndarray, "slices rows columns"]:
+        """The mask of a scan, with the values of the run."""
+        entry, shape = self.project.usable(number)
+        results = self.results
+        file = results.mask(entry.name, entry.files[0])
+        if file is None or not file.exists():
+            raise Missing(f"{entry.name}: there is no mask of it yet; train, or look at its sentence")
+        key = ("mask", results.number, number, file.stat().st_mtime_ns)
+        mask: np.ndarray = self.cache.ask(key, lambda: math.prod(shape), lambda: open_mask(file)).result(LATER)
+        if mask.shape != shape:
+            raise Conflict(f"{file}: its shape {mask.shape} is not the scan's {shape}; train again")
+        return mask
+
     def plane(self, number: int, plane: int, n: int) -> Plane:
         """A plane of a scan in which there is a picture `n`."""
         entry, _ = self.project.usable(number)
@@ -98,6 +113,7 @@ def create_app(studio: Studio, port: int, token: str | None = None) -> tuple[Fas
     _refusals(app)
     _project_routes(app, studio)
     _picture_routes(app, studio)
+    _training_routes(app, studio)
     if PAGE.is_dir():
         app.add_api_route("/", lambda: FileResponse(PAGE / "index.html"), methods=["GET"])
         app.mount("/page", StaticFiles(directory=PAGE))
@@ -139,7 +155,7 @@ def _project_routes(app: FastAPI, studio: Studio) -> None:
 
     @app.get("/api/project")
     def whole() -> dict[str, Any]:
-        return project_row(project, studio.results, studio.training())
+        return project_row(project, studio.results, studio.trainings.state())
 
     @app.post("/api/actions")
     def act(action: Done) -> dict[str, Any]:
@@ -161,6 +177,20 @@ def _project_routes(app: FastAPI, studio: Studio) -> None:
         return StreamingResponse(_events(studio, after), media_type="text/event-stream")
 
 
+def _training_routes(app: FastAPI, studio: Studio) -> None:
+    @app.post("/api/train")
+    def train(wanted: Train) -> dict[str, Any]:
+        return studio.trainings.begin(wanted.minutes, wanted.who)
+
+    @app.post("/api/train/stop")
+    def stop(_: Person) -> dict[str, Any]:
+        return studio.trainings.stop()
+
+    @app.post("/api/train/resume")
+    def resume(_: Person) -> dict[str, Any]:
+        return studio.trainings.resume()
+
+
 async def _events(studio: Studio, after: int | None) -> AsyncIterator[str]:
     """What happens, as it happens."""
     project = studio.project
@@ -176,7 +206,7 @@ async def _events(studio: Studio, after: int | None) -> AsyncIterator[str]:
             beat = clock()
         if clock() - said >= SOON:
             said = clock()
-            training = json.dumps(await asyncio.to_thread(studio.training))
+            training = json.dumps(await asyncio.to_thread(studio.trainings.state))
             if training != told:
                 told, beat = training, clock()
                 yield f'data: {{"training": {training}}}\n\n'
@@ -216,6 +246,11 @@ def _picture_routes(app: FastAPI, studio: Studio) -> None:
         shown, labels = studio.plane(number, plane, n), project.labels(number)
         with project.database.lock:
             return _bytes(labels.picture(shown.picture(labels.kept, n)).tobytes())
+
+    @app.get("/api/scans/{number}/mask/{plane}/{n}")
+    def mask(number: int, plane: int, n: int) -> Response:
+        shown, found = studio.plane(number, plane, n), studio.results
+        return _bytes(found.shown(shown.picture(studio.mask(number), n)).tobytes())
 
     @app.get("/api/scans/{number}/thumbnail")
     def small(number: int) -> Response:

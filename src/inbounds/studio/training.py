@@ -1,0 +1,257 @@
+"""Trainings from the server's side: begun, stopped, gone on with, and how the current one stands."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from inbounds.errors import BadInput
+from inbounds.locks import lock_file
+from inbounds.runs.table import Row, read_rows
+from inbounds.studio.database import Conflict
+from inbounds.studio.job import last_words
+from inbounds.studio.project import Project
+from inbounds.studio.tables import write_tables
+from inbounds.writing import write_json
+
+RUNNING = ("preparing", "training", "predicting")
+IDLE: dict[str, Any] = {
+    "state": "idle",
+    "sentence": "",
+    "number": 0,
+    "epoch": 0,
+    "epochs": 0,
+    "curves": {},
+    "commands": [],
+    "words": [],
+}
+
+
+class Trainings:
+    """The trainings of a project; one at a time."""
+
+    def __init__(self, project: Project) -> None:
+        self.project, self.folder = project, project.folder / "work"
+        self._turn = threading.Lock()
+        self._begun: subprocess.Popen[bytes] | None = None
+        self._curves: tuple[tuple[int, int], list[Row]] = (0, 0), []
+
+    @property
+    def newest(self) -> Path | None:
+        """The folder of the last training."""
+        jobs = sorted(self.folder.glob("[0-9]*/job.json"))
+        return jobs[-1].parent if jobs else None
+
+    def about(self, folder: Path) -> dict[str, Any]:
+        """What a job says of itself; a running one that is gone was stopped."""
+        about: dict[str, Any] = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+        if about["state"] in RUNNING and not self._alive(folder):
+            with suppress(OSError, ValueError):  # it may have ended between the two looks
+                about = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+            if about["state"] in RUNNING:
+                about |= {"state": "stopped", "sentence": "it was interrupted; go on with it, or train anew"}
+        return about
+
+    def begin(self, minutes: float, who: str) -> dict[str, Any]:
+        """Write down all that is known, and let a program of its own train on it."""
+        with self._turn:
+            self._check_idle()
+            before = self.newest
+            number = 1 if before is None else int(before.name) + 1
+            work, project = self.folder / f"{number:03d}", self.project
+            usable = {entry.name: entry for entry in project.shelf.entries.values() if entry.error is None}
+            scans = {name: [str(file) for file in entry.files] for name, entry in usable.items()}
+            stamps = {name: project.shelf.stamp(entry.id) for name, entry in usable.items()}
+            classes = [name for name, _ in project.classes.values()]
+            if len(classes) < 2:
+                raise Conflict("there is no class to learn; add one beside the background")
+            sequence = project.sequence
+            work.mkdir(parents=True, exist_ok=True)
+            clicks, _ = write_tables(project, work)
+            if not clicks:
+                raise Conflict("nothing is labelled yet; click some of each class, and some background")
+            store, run = self._store(stamps, classes), self._run(classes)
+            about = {
+                "state": "preparing",
+                "number": number,
+                "minutes": minutes,
+                "who": who,
+                "sequence": sequence,
+                "classes": classes,
+                "values": list(project.classes),
+                "scans_folder": str(project.root),
+                "scans": scans,
+                "stamps": stamps,
+                "left_out": {n: e.error for e in project.shelf.entries.values() if (n := e.name) not in usable},
+                "store": str(store or work / "store"),
+                "from": None if run is None else str(run),
+                "commands": [],
+                "words": [],
+                "sentence": "",
+                "resumed": False,
+            }
+            write_json(work / "job.json", about)
+            self._start(work)
+            return self.state()
+
+    def stop(self) -> dict[str, Any]:
+        """Ask the current training to stop; what it has finished is kept."""
+        with self._turn:
+            folder = self.newest
+            if folder is None or self.about(folder)["state"] not in RUNNING:
+                raise Conflict("no training is running")
+            about = self._wait_for_pid(folder)
+            with suppress(ProcessLookupError):
+                if os.name == "nt":
+                    os.kill(about["pid"], signal.CTRL_BREAK_EVENT)  # type: ignore[attr-defined,unused-ignore]
+                else:
+                    os.killpg(about["pid"], signal.SIGTERM)
+            until = time.monotonic() + 15
+            while self._alive(folder) and time.monotonic() < until:
+                time.sleep(0.05)
+            return self.state()
+
+    def resume(self) -> dict[str, Any]:
+        """Go on with a training that was stopped or that failed."""
+        with self._turn:
+            folder = self.newest
+            about = {} if folder is None else self.about(folder)
+            if folder is None or about["state"] not in ("stopped", "failed"):
+                raise Conflict("there is no training to go on with")
+            about.pop("pid", None)
+            write_json(folder / "job.json", about | {"state": "preparing", "sentence": "", "resumed": True})
+            self._start(folder)
+            return self.state()
+
+    def state(self) -> dict[str, Any]:
+        """How the current training stands, for the page."""
+        folder = self.newest
+        if folder is None:
+            return dict(IDLE)
+        try:
+            about = self.about(folder)
+            told = {name: about[name] for name in ("state", "sentence", "number", "commands")}
+            return IDLE | told | self._progress(folder, about)
+        except (OSError, ValueError, KeyError) as error:
+            sentence = f"{folder}: damaged ({error}); train again"
+            return IDLE | {"state": "failed", "sentence": sentence, "number": int(folder.name)}
+
+    def close(self) -> None:
+        """Forget the job that was begun: it goes on without us."""
+        if self._begun is not None:
+            self._begun.returncode = self._begun.poll() or 0
+
+    def _progress(self, folder: Path, about: dict[str, Any]) -> dict[str, Any]:
+        run, words, epochs = folder / "run", list(about["words"]), 0
+        if (run / "run.json").is_file():
+            made = json.loads((run / "run.json").read_text(encoding="utf-8"))
+            words = [*made.get("plan", {}).get("words", []), *words]
+            epochs = made["settings"]["training"].get("epochs") or made.get("epochs") or 0
+        curves, epoch = self._curves_of(run / "metrics.csv")
+        told: dict[str, Any] = {"epoch": epoch, "epochs": epochs, "curves": curves, "words": words}
+        if about["state"] == "training" and epochs:
+            left = (time.time() - about["since"]) / epoch * (epochs - epoch) if epoch else about["minutes"] * 60
+            told["sentence"] = f"epoch {min(epoch + 1, epochs)} of {epochs}, {_span(left)} left"
+        elif about["state"] in RUNNING:
+            log = folder / "log.txt"
+            told["sentence"] = (last_words(log) if log.is_file() else "") or about["state"]
+            if told["sentence"].startswith("$ "):
+                told["sentence"] = about["state"]
+        elif about["state"] == "done" and about["left_out"]:
+            told["sentence"] = f"finished; {len(about['left_out'])} scans could not be read, and were left out"
+        return told
+
+    def _curves_of(self, file: Path) -> tuple[dict[str, list[list[float | None]]], int]:
+        """What was measured in each epoch; the sum of all parts is the loss."""
+        if not file.is_file():
+            return {}, 0
+        stamp = file.stat().st_mtime_ns, file.stat().st_size
+        if self._curves[0] != stamp:
+            self._curves = stamp, read_rows(file, growing=True)
+        curves: dict[str, dict[int, float]] = {"loss": {}}
+        for row in self._curves[1]:
+            if row.split == "train" and row.metric.startswith("loss_"):
+                curves.setdefault(row.metric.removeprefix("loss_"), {})[row.epoch] = row.value
+                curves["loss"][row.epoch] = curves["loss"].get(row.epoch, 0.0) + row.value
+        told = {
+            name: [[e, v if math.isfinite(v) else None] for e, v in sorted(each.items())]
+            for name, each in curves.items()
+        }
+        return told, max(curves["loss"], default=0)
+
+    def _check_idle(self) -> None:
+        folder = self.newest
+        if folder is not None and self.about(folder)["state"] in RUNNING:
+            raise Conflict("a training is running; stop it first, or wait until it has ended")
+
+    def _start(self, work: Path) -> None:
+        """Start a job that outlives this server."""
+        apart: dict[str, Any] = {"start_new_session": True}
+        if os.name == "nt":
+            apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}  # type: ignore[attr-defined,unused-ignore]
+        with (work / "log.txt").open("ab") as log:
+            self._begun = subprocess.Popen(
+                [sys.executable, "-m", "inbounds.studio.job", str(work)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                **apart,
+            )
+
+    def _alive(self, work: Path) -> bool:
+        """Whether a job is at work: it holds its lock, or has not come so far."""
+        if self._begun is not None and self._begun.args[-1] == str(work):  # type: ignore[index]
+            return self._begun.poll() is None
+        probe = FileLock(lock_file(work, inside=True), timeout=0, fallback_to_soft=False)
+        try:
+            with probe:
+                return False
+        except Timeout:
+            return True
+
+    def _wait_for_pid(self, folder: Path) -> dict[str, Any]:
+        """A job that has just begun says soon who it is."""
+        until = time.monotonic() + 10
+        while "pid" not in (about := self.about(folder)) and time.monotonic() < until:
+            time.sleep(0.05)
+        if self._begun is not None and self._begun.poll() is None:
+            about["pid"] = self._begun.pid
+        return about
+
+    def _store(self, stamps: dict[str, str], classes: list[str]) -> Path | None:
+        """The last store of the same scans and classes."""
+        for about in self._earlier():
+            have = {name: stamp for name, stamp in about["stamps"].items() if name not in about["left_out"]}
+            if have == stamps and about["classes"] == classes and (Path(about["store"]) / "dataset.json").is_file():
+                return Path(about["store"])
+        return None
+
+    def _run(self, classes: list[str]) -> Path | None:
+        """The last finished run that learnt the same classes."""
+        for about in self._earlier():
+            run = self.folder / f"{about['number']:03d}" / "run"
+            if about["state"] == "done" and about["classes"] == classes and (run / "run.json").is_file():
+                return run
+        return None
+
+    def _earlier(self) -> list[dict[str, Any]]:
+        found = []
+        for file in sorted(self.folder.glob("[0-9]*/job.json"), reverse=True):
+            with suppress(OSError, ValueError, BadInput):
+                found.append(json.loads(file.read_text(encoding="utf-8")))
+        return found
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
