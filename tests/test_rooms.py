@@ -71,6 +71,7 @@ WITHOUT_TWIN = {
     "studio/project.py": "tests/studio/test_server.py and tests/studio/test_database.py",
     "studio/results.py": "tests/studio/test_server.py",
     "studio/job.py": "tests/studio/test_training.py runs, stops and resumes it",
+    "studio/tables.py": "tests/studio/test_training.py reads them",
     "studio/rows.py": "tests/studio/test_server.py compares what is told with what was done",
     "reports/cases.py": "tests/reports/test_page.py",
     "reports/comparison.py": "tests/reports/test_page.py",
