@@ -70,7 +70,7 @@ def reproduce(
         else:
             failures = library.reproduce(name, out, preset=preset, **asked)
     except KeyboardInterrupt:
-        typer.echo("Stopped. Every finished epoch is kept; go on with the same command and --resume", err=True)
+        typer.echo("Every finished epoch is kept; go on with the same command and --resume", err=True)
         raise typer.Exit(130) from None
     for path, reason in failures.items():
         typer.secho(f"Failed: {path}: {reason}", fg="red", err=True)

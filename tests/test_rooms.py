@@ -11,6 +11,7 @@ ORDER = [
     "errors",
     "reading",
     "described",
+    "stopping",
     "locks",
     "writing",
     "progress",

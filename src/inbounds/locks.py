@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inbounds.errors import BadInput
+from inbounds.stopping import shielded
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -44,29 +45,21 @@ def locked(path: Path, *, inside: bool = False) -> Iterator[None]:
     place = path.resolve()
     file = lock_file(place, inside=inside)
     new = [folder for folder in (file.parent, *file.parent.parents) if not folder.exists()]
+    lock: FileLock | None = None
     try:
-        if place in _held:
-            lock: FileLock | None = _held[place]
-            _held[place].acquire()
-        else:
-            lock = _take(file, path)
-        if lock is None:
-            yield
-            return
-        _held[place] = lock
-        try:
-            yield
-        finally:
-            if _held.get(place) is not lock:
-                pass  # it was let go
-            elif lock.lock_counter > 1:
-                lock.release()
-            else:
-                _drop(place, file)
+        with shielded():
+            lock = _take(place, file, path)
+        yield
     finally:
-        for folder in new:
-            with suppress(OSError):  # it is in use
-                folder.rmdir()
+        with shielded():
+            if lock is not None and _held.get(place) is lock:  # else it was let go
+                if lock.lock_counter > 1:
+                    lock.release()
+                else:
+                    _drop(place, file)
+            for folder in new:
+                with suppress(OSError):  # it is in use
+                    folder.rmdir()
 
 
 def lock_file(path: Path, *, inside: bool = False) -> Path:
@@ -94,12 +87,14 @@ def let_go(path: Path) -> None:
         _drop(place, lock_file(place, inside=True))
 
 
-def _take(file: Path, path: Path) -> FileLock | None:
-    """Take a lock and sign it, or say who has it; nothing where there are no locks."""
+def _take(place: Path, file: Path, path: Path) -> FileLock | None:
+    """Take a lock, or say who has it; nothing where there are no locks."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(file, timeout=PATIENCE, thread_local=False, fallback_to_soft=False)
-    while not lock.is_locked:
+    lock = _held.get(place) or FileLock(
+        file, timeout=PATIENCE, thread_local=False, fallback_to_soft=False, on_acquired=_sign
+    )
+    while True:
         try:
             lock.acquire()
         except Timeout:
@@ -115,12 +110,17 @@ def _take(file: Path, path: Path) -> FileLock | None:
                 raise
             file.unlink(missing_ok=True)
             return None
+        _held[place] = lock
+        return lock
+
+
+def _sign(descriptor: int) -> None:
+    """Write into a lock whose it is; not into its first byte, which on Windows nobody else can read."""
     now = datetime.now().astimezone()
-    # Of what Windows locks, the first byte, nobody else can read anything.
-    with suppress(OSError), file.open("r+b", buffering=0) as stream:
-        stream.seek(1)
-        stream.write(f"process {os.getpid()} on {HOST} since {now:%Y-%m-%d %H:%M:%S %Z}\n".encode())
-    return lock
+    words = f"process {os.getpid()} on {HOST} since {now:%Y-%m-%d %H:%M:%S %Z}\n".encode()
+    with suppress(OSError):  # a full disk
+        os.lseek(descriptor, 1, os.SEEK_SET)
+        os.ftruncate(descriptor, 1 + os.write(descriptor, words))
 
 
 def _holder(file: Path) -> str:

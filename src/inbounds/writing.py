@@ -19,6 +19,7 @@ from typing import Any, TextIO
 
 from inbounds.errors import BadInput
 from inbounds.locks import HOST, held, locked
+from inbounds.stopping import shielded
 
 _live: set[str] = set()
 """The temporary names that this process uses now."""
@@ -70,13 +71,14 @@ def workspace(path: Path) -> Iterator[Path]:
 
 def put(new: Path, path: Path) -> None:
     """Give a complete folder its name, in the place of what bears it now. The path is locked."""
-    if path.is_dir() and any(path.iterdir()):
+    with shielded():
+        if path.is_dir() and any(path.iterdir()):
+            remove(_before(path))
+            path.rename(_before(path))
+        elif path.is_dir():
+            path.rmdir()
+        new.rename(path)
         remove(_before(path))
-        path.rename(_before(path))
-    elif path.is_dir():
-        path.rmdir()
-    new.rename(path)
-    remove(_before(path))
 
 
 def mend(path: Path) -> None:
@@ -120,7 +122,8 @@ def _on_the_way(path: Path) -> Iterator[Path]:
         try:
             yield part
         finally:
-            remove(part)
+            with shielded():
+                remove(part)
             _live.discard(part.name)
 
 

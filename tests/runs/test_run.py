@@ -11,6 +11,8 @@ import pytest
 from inbounds.errors import BadInput
 from inbounds.runs.run import MODELS, Run
 from inbounds.store.store import Store
+from inbounds.training.loop import Trainer
+from processes import another
 from training_runs import start
 
 
@@ -50,3 +52,51 @@ def test_a_run_of_another_version_is_refused_in_one_sentence(tmp_path: Path, hea
     file.write_text("[]")
     with pytest.raises(BadInput, match=r"run.json: damaged"):
         Run.open(run.path)
+
+
+def test_a_start_that_came_to_nothing_is_replaced(tmp_path: Path, hearts: Store) -> None:
+    """Whatever it left: a run without a finished epoch, and names on the way to a first one."""
+    first = start(tmp_path / "run", hearts, "tags", "training.epochs=1")
+    going = Trainer(first).steps()
+    next(going)
+    going.close()
+    (first.path / "metrics.csv").write_text("cut off")
+    (first.path / "checkpoints" / ".0001.node-1-0123abcd.partial").mkdir(parents=True)
+    (first.path / ".run.json.node-1-0123abcd.partial").write_text("{")
+    second = start(tmp_path / "run", hearts, "full", "training.epochs=1")
+    assert Run.open(second.path).settings.recipe == "full"
+    assert [file.name for file in second.path.iterdir()] == ["run.json"]
+
+
+def test_what_is_no_such_start_is_kept(tmp_path: Path, hearts: Store) -> None:
+    """A finished epoch, files of somebody else, and a run that another process is at."""
+    run = start(tmp_path / "run", hearts, "tags", "training.epochs=1")
+    with another(run.path, "inside"), pytest.raises(BadInput, match=r"run: in use by process \d+ on .* since"):
+        start(tmp_path / "run", hearts, "tags")
+    for name, content in (("run/checkpoints/0001/state.json", "{}"), ("mine/run.json", "{}"), ("notes/start.txt", "1")):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+        with pytest.raises(BadInput, match="already exists; add --resume to go on with it, or choose another name"):
+            start(tmp_path / name.partition("/")[0], hearts, "tags")
+        assert file.read_text(encoding="utf-8") == content
+
+
+def test_a_run_killed_before_it_had_its_weights_begins_anew(tmp_path: Path, hearts: Store) -> None:
+    first = start(tmp_path / "first", hearts, "tags", "training.epochs=1")
+    Trainer(first).fit()
+    run = start(tmp_path / "run", hearts, "tags", "training.epochs=1", start=first)
+    assert run.start is not None
+    run.start.unlink()
+    assert not run.whole
+    with pytest.raises(BadInput, match=r"start\.safetensors: missing, as the run was killed when it was made"):
+        Trainer(run)
+    assert start(tmp_path / "run", hearts, "tags", "training.epochs=1", start=first).whole
+
+
+def test_checkpoints_are_in_the_order_of_their_epochs(tmp_path: Path, hearts: Store) -> None:
+    run = start(tmp_path / "run", hearts, "tags")
+    for name in ("9999", "10000", "note"):
+        (run.path / "checkpoints" / name).mkdir(parents=True)
+    assert run.checkpoint is not None
+    assert run.checkpoint.name == "10000"

@@ -20,7 +20,7 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
-from archives import full_disk
+from archives import full_disk, refused
 from inbounds.config import read_settings
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate, predict_slices
@@ -32,6 +32,7 @@ from inbounds.store.annotate import import_points
 from inbounds.store.store import Store
 from inbounds.supervision import recipes
 from inbounds.training.loop import NotFinite, Progress, Trainer
+from processes import another
 from training_runs import SMALL, blind, kept, start
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -287,6 +288,38 @@ def test_killed_anywhere_and_resumed_it_ends_the_same(tmp_path: Path, store: Sto
     )
     assert ended.returncode == 0, ended.stderr.decode()
     assert kept(Run.open(path)) == kept(whole)
+
+
+def test_what_a_killed_process_left_beside_the_last_checkpoint_goes(tmp_path: Path, store: Store) -> None:
+    run = start(tmp_path / "run", store, "tags", "training.epochs=1")
+    Trainer(run).fit()
+    whole = kept(run)
+    (run.path / "checkpoints" / "0000").mkdir()
+    (run.path / "checkpoints" / "0000" / "last.safetensors").write_text("half removed")
+    Trainer(run).fit(resume=True)
+    assert kept(run) == whole
+    assert [folder.name for folder in (run.path / "checkpoints").iterdir()] == ["0001"]
+
+
+def test_a_run_that_is_trained_can_be_read_but_not_trained(tmp_path: Path, store: Store) -> None:
+    words = ["train", "tags", "--store", store.path, "--annotation", "disc", "--classes", "LV"]
+    words += [word for change in [*SMALL, "training.epochs=2"] for word in ("--set", change)]
+    run = start(tmp_path / "run", store, "tags", "training.epochs=2")
+    going = Trainer(run).steps()
+    while run.checkpoint is None:
+        next(going)
+    going.close()
+    before = kept(run)
+    with another(run.path, "inside") as process:
+        for more in ([], ["--resume"]):
+            said = refused(*words, *more, "--run", run.path, saying=["run: in use by process", process.pid])
+            assert "remove" not in said
+        with pytest.raises(BadInput, match="in use by process"):
+            Trainer(run).fit(resume=True)
+        assert kept(run).keys() - before.keys() == {".lock"}
+        assert evaluate(run, surfaces=False).summary["epoch"] == 1
+    Trainer(run).fit(resume=True)
+    assert run.checkpoint.name == "0002"
 
 
 def test_full_supervision_refuses_weak_labels(tmp_path: Path, store: Store) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from archives import done, refused
+from archives import command, done, refused
 from inbounds.config import Hybrid
 from inbounds.errors import BadInput
 from inbounds.runs.run import Run
 from inbounds.runs.table import read_rows
 from inbounds.store.store import Store
 from inbounds.training.loop import NotFinite, Progress, Trainer
-from training_runs import SMALL, blind, start
+from training_runs import SMALL, blind, kept, start
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 SET = [part for change in [*SMALL, "training.epochs=1"] for part in ("--set", change)]
@@ -177,6 +177,19 @@ def test_what_is_refused_after_all_leaves_nothing_behind(tmp_path: Path, store: 
     (tmp_path / "mine" / ".note").write_text("mine")
     refused(*words(store, tmp_path / "mine"), "--set", "training.device=cuda:31", saying=["cuda:31"])
     assert [file.name for file in (tmp_path / "mine").iterdir()] == [".note"]
+
+
+def test_after_a_start_that_failed_the_corrected_command_begins(tmp_path: Path, store: Store) -> None:
+    """One whose loss was not finite in its first epoch; and with --resume it is the same command that goes on."""
+    far = "constraints.far={statistic='mean_intensity',bounds={kind='fixed',lower=1e30}}"
+    assert "the loss was not finite in epoch 1" in command(*words(store, tmp_path / "run"), "--set", far).err
+    assert (tmp_path / "run" / "run.json").exists()
+    refused(*words(store, tmp_path / "run"), "--resume", saying=["begun with other settings"])
+    done(*words(store, tmp_path / "run"))
+    alone = tmp_path / "alone"
+    done(*words(store, alone))
+    assert kept(Run.open(tmp_path / "run")) == kept(Run.open(alone))
+    assert len(list((tmp_path / "run" / "tensorboard").iterdir())) == 1
 
 
 def test_settings_that_no_recipe_knows_are_refused_together_too(tmp_path: Path, store: Store) -> None:

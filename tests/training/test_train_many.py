@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from archives import done, refused
+from inbounds.locks import locked
 from inbounds.runs.run import Run
 from inbounds.store.store import Store
 from inbounds.training.loop import Progress, Trainer
@@ -76,6 +77,40 @@ def test_killed_and_resumed_a_fleet_ends_the_same(tmp_path: Path, store: Store) 
     for name in names:
         assert kept(Run.open(root / name)) == kept(Run.open(whole / name)), name
     assert kept(Run.open(whole / names[0])) != kept(Run.open(whole / names[1]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_when_the_parent_goes_its_processes_end_soon_and_quietly(
+    tmp_path: Path, store: Store, number: signal.Signals
+) -> None:
+    root = tmp_path / "fleet"
+    with (tmp_path / "told").open("wb") as told:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "inbounds", *words(store, root, "training.epochs=500", seeds="0,1")],
+            stderr=told,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+        )
+    for _ in range(600):
+        if len(list(root.glob("*/*/checkpoints/0*"))) >= 2:
+            break
+        time.sleep(0.1)
+    refused(*words(store, root, "training.epochs=500", seeds="0,1"), "--resume", saying=["in use by process"])
+    process.send_signal(number)
+    process.wait()
+    for _ in range(100):
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a process is still there")
+    assert "Traceback" not in (tmp_path / "told").read_text(encoding="utf-8")
+    for run in root.glob("*/*"):
+        with locked(run, inside=True):
+            pass
 
 
 def test_a_finished_fleet_is_left_alone_on_resume_and_refused_otherwise(tmp_path: Path, store: Store) -> None:

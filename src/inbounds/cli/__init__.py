@@ -13,6 +13,7 @@ import inbounds
 from inbounds.cli import data, prepare, runs
 from inbounds.cli.studio import studio
 from inbounds.errors import BadInput
+from inbounds.stopping import stoppable
 
 app = typer.Typer(
     name="inbounds",
@@ -41,7 +42,14 @@ def run_program(program: typer.Typer, name: str) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of files may be no text, and terminals no UTF-8
     try:
-        program(prog_name=name)
+        with stoppable() as came:
+            try:
+                program(prog_name=name)
+            except SystemExit:
+                if not came:
+                    raise
+                typer.echo("Stopped.", err=True)
+                sys.exit(128 + came[0])
     except BadInput as error:
         typer.secho(f"Error: {error}", fg="red", err=True)
         sys.exit(2)

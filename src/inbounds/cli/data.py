@@ -11,6 +11,7 @@ import typer
 
 from inbounds.cli.shared import Json, Seed, StorePath, answer, class_values, open_store
 from inbounds.errors import BadInput
+from inbounds.locks import locked
 
 Strategy = StrEnum("Strategy", ["erosion", "disc", "centroid", "scribble", "box"])
 """How weak labels are simulated."""
@@ -142,10 +143,11 @@ def facts(
         return
     target = export_file or template
     assert target is not None
-    if target.exists():
-        raise BadInput(f"{target}: already exists; remove it or choose another name")
-    table = opened.facts(name) if export_file else opened.empty_facts()
-    table.write(target)
+    with locked(target):
+        if target.exists():
+            raise BadInput(f"{target}: already exists; remove it or choose another name")
+        table = opened.facts(name) if export_file else opened.empty_facts()
+        table.write(target)
     answer(as_json, f"{target}: written", store=store, written=target, rows=len(table.rows))
 
 

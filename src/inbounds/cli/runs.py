@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 import inbounds
 from inbounds.cli.shared import Follow, Imports, Json, RunPath, Seed, answer, open_store, say_notes, seed_numbers
 from inbounds.errors import BadInput
+from inbounds.locks import locked
 
 if TYPE_CHECKING:
     from inbounds.reports.progress_table import Screen
@@ -75,7 +77,7 @@ def train(
     """Train on all that is known; killed at any moment, the same command with --resume ends the same."""
     from inbounds.config import known_recipe
     from inbounds.reports.progress_table import Screen
-    from inbounds.runs.begin import Wanted, begin
+    from inbounds.runs.begin import Wanted, begin, places
     from inbounds.runs.checkpoint import kept_epochs
 
     settings = [word for word in words or [] if "=" in word]
@@ -103,22 +105,25 @@ def train(
         margin=margin,
     )
     made: list[Run] = []
-    try:
-        for begun in begin(run, open_store(store), wanted, resume=resume):
-            made.append(begun)
-            if not as_json and begun.path == made[0].path:
-                for line in begun.about["plan"]["words"]:
-                    typer.echo(line, err=True)
-        with Screen() as screen:
-            failures = _train(made, resume, screen)
-    except KeyboardInterrupt:
-        typer.echo(f"Stopped. Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
-        raise typer.Exit(130) from None
-    except BadInput:
-        for each in made:
-            if each.checkpoint is None:
-                each.discard()
-        raise
+    with ExitStack() as alone:
+        for place, *_ in places(run, wanted):
+            alone.enter_context(locked(place, inside=True))
+        try:
+            for begun in begin(run, open_store(store), wanted, resume=resume):
+                made.append(begun)
+                if not as_json and begun.path == made[0].path:
+                    for line in begun.about["plan"]["words"]:
+                        typer.echo(line, err=True)
+            with Screen() as screen:
+                failures = _train(made, resume, screen)
+        except KeyboardInterrupt:
+            typer.echo(f"Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
+            raise
+        except BadInput:
+            for each in made:
+                if each.checkpoint is None:
+                    each.discard()
+            raise
     for failure in failures.values():
         typer.secho(f"Error: {failure}", fg="red", err=True)
     paths = " ".join(str(each.path) for each in made)
@@ -234,14 +239,15 @@ def report(
     from inbounds.runs.run import Run
 
     opened = [Run.open(run) for run in runs]
-    missing = unmeasured(opened, split)
-    for run, model in missing:
-        measure(run, split=split, model=model, track=bar(f"evaluating {run.path.name}, {model}"))
-    results = read_results(opened, split)
-    shown = choose_for_page(results, split)
-    places = sorted({view.position for view in shown})
-    masks = [predict_slices(run, places) if run.checkpoint else {} for run in opened]
-    page = write_page(out, results, shown, masks, split, title)
+    with locked(out, inside=True):
+        missing = unmeasured(opened, split)
+        for run, model in missing:
+            measure(run, split=split, model=model, track=bar(f"evaluating {run.path.name}, {model}"))
+        results = read_results(opened, split)
+        shown = choose_for_page(results, split)
+        places = sorted({view.position for view in shown})
+        masks = [predict_slices(run, places) if run.checkpoint else {} for run in opened]
+        page = write_page(out, results, shown, masks, split, title)
     answer(as_json, f"{page}: written", written=page, split=split, runs=runs, evaluated=len(missing))
 
 

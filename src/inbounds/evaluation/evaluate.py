@@ -23,10 +23,10 @@ from inbounds.evaluation.summary import summarise
 from inbounds.evaluation.surface import require_monai, surface_distances
 from inbounds.inference.forward import probabilities
 from inbounds.inference.largest import keep_largest
+from inbounds.locks import locked
 from inbounds.regions import Scans
 from inbounds.regions.statistic import most_probable
-from inbounds.runs.checkpoint import kept_epochs
-from inbounds.runs.model import load_network
+from inbounds.runs.model import load_epoch, load_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import Row, write_rows
 from inbounds.writing import write_json
@@ -80,22 +80,21 @@ def evaluate(
     if known and surfaces:
         require_monai()
     model = model or run.default_model
-    network = load_network(run, model, device)
+    network, epoch = load_epoch(run, model, device)
     samples = load(
         store, run.annotation, facts=run.facts, classes=run.classes, split=split, device=device, data_on_device=False
     )
     truth = truth_of(store, classes=run.classes, split=split) if known else None
-    epoch = kept_epochs(run.weights(model).parent)[model]
     rows: list[Row] = []
     for scan in track(range(len(samples.records))):
         row = partial(Row, run=str(run.path), epoch=epoch, split=split, case=samples.records[scan].name)
         rows += _scan(row, network, samples, truth, run, scan, surfaces, largest)
     folder = run.path / "evaluation" / f"{split}-{model}{'-largest' if largest else ''}"
-    folder.mkdir(parents=True, exist_ok=True)
-    write_rows(folder / "cases.csv", rows)
     about = {"run": str(run.path), "split": split, "model": model, "epoch": epoch, "largest": largest}
     summary = {**about, "metrics": summarise(rows)}
-    write_json(folder / "summary.json", summary)
+    with locked(folder, inside=True):
+        write_rows(folder / "cases.csv", rows)
+        write_json(folder / "summary.json", summary)
     return Evaluation(rows, summary, folder)
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from inbounds.errors import BadInput
+from inbounds.locks import locked
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
 from inbounds.writing import file_aside
@@ -23,14 +24,21 @@ def export_onnx(run: Run, file: Path, model: str | None = None) -> None:
     hold the class names and how images are prepared.
     """
     try:
-        import onnx
+        import onnx  # noqa: F401
         import onnxscript  # noqa: F401  (what torch exports with)
     except ImportError as error:
         raise BadInput(f"exporting needs more packages ({error}): pip install 'inbounds[export]'") from None
     if file.suffix != ".onnx":
         raise BadInput(f"{file}: the name of an ONNX file ends in .onnx")
-    if file.exists():
-        raise BadInput(f"{file}: already exists; remove it or choose another name")
+    with locked(file):
+        if file.exists():
+            raise BadInput(f"{file}: already exists; remove it or choose another name")
+        _export(run, file, model)
+
+
+def _export(run: Run, file: Path, model: str | None) -> None:
+    import onnx
+
     network = nn.Sequential(load_network(run, model or run.default_model), nn.Softmax(dim=1)).eval()
     height, width = run.about["preparation"]["shape"]
     example = torch.zeros(2, run.channels, height, width)

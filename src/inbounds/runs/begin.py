@@ -47,26 +47,30 @@ class Wanted:
     margin: float | None = None
 
 
+def places(path: Path, wanted: Wanted) -> Iterator[tuple[Path, str, int, int | None]]:
+    """The folder of each run, its recipe, its seed and its fold."""
+    for recipe in wanted.recipes:
+        for seed in wanted.seeds:
+            folder = path / recipe / f"seed-{seed}" if wanted.several else path
+            for fold in range(wanted.folds) if wanted.folds else [None]:
+                yield folder if fold is None else folder / f"fold-{fold}", recipe, seed, fold
+
+
 def begin(path: Path, store: Store, wanted: Wanted, *, resume: bool = False) -> Iterator[Run]:
     """Make the runs, or open those that were begun before.
 
     Raises:
         BadInput: Something does not fit together; the run that it is about leaves no folder behind.
     """
-    for recipe in wanted.recipes:
-        for seed in wanted.seeds:
-            folder = path / recipe / f"seed-{seed}" if wanted.several else path
-            for fold in range(wanted.folds) if wanted.folds else [None]:
-                place = folder if fold is None else folder / f"fold-{fold}"
-                yield _begin(place, store, wanted, recipe, seed, fold, resume)
+    for place, recipe, seed, fold in places(path, wanted):
+        yield _begin(place, store, wanted, recipe, seed, fold, resume)
 
 
 def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fold: int | None, resume: bool) -> Run:
     classes = [store.classes[value] for value in store.chosen(wanted.classes)]
     shared = len(wanted.recipes) > 1
     labels = None if recipe == "full" and shared else wanted.annotation
-    if resume and (path / "run.json").is_file():
-        begun = Run.open(path)
+    if resume and (path / "run.json").is_file() and (begun := Run.open(path)).whole:
         layers = [begun.about["plan"]["settings"]] if "plan" in begun.about else []
         settings = read_settings(recipe, wanted.config, wanted.changes, layers=layers, shared=shared)
         if begun.settings != settings or begun.seed != seed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from inbounds.errors import BadInput
 from inbounds.reading import read_text, regular
 from inbounds.runs.weights import refuse_not_finite
-from inbounds.writing import aside, write_json
+from inbounds.writing import aside, remove, write_json
 
 RAW = "raw."
 """Before the names of the weights whose running mean the kept networks are."""
@@ -90,7 +89,7 @@ def write(root: Path, taken: Taken, *, best: bool) -> None:
         best: Whether this epoch's network takes the place of the best one kept so far.
     """
     folder = root / "checkpoints"
-    before = sorted(old for old in folder.glob("[0-9]*") if old.is_dir())
+    before = finished(root)
     try:
         with aside(folder / f"{taken.numbers['epoch']:04d}") as new:
             save_file(taken.weights, new / "last.safetensors")
@@ -102,7 +101,23 @@ def write(root: Path, taken: Taken, *, best: bool) -> None:
     except SafetensorError as error:
         raise BadInput(f"{folder}: could not be written ({error}); the checkpoint before is intact") from None
     for old in before:
-        shutil.rmtree(old, ignore_errors=True)
+        remove(old)
+
+
+def finished(root: Path) -> list[Path]:
+    """The complete checkpoints of a run, the newest last."""
+    folders = [
+        folder for folder in (root / "checkpoints").glob("[0-9]*") if folder.name.isdecimal() and folder.is_dir()
+    ]
+    return sorted(folders, key=lambda folder: int(folder.name))
+
+
+def tidy(root: Path) -> Path | None:
+    """The newest checkpoint of a run, which is locked, when what a killed process left beside it is gone."""
+    found = finished(root)
+    for old in found[:-1]:
+        remove(old)
+    return found[-1] if found else None
 
 
 def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw: nn.Module | None = None) -> State:

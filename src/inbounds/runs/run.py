@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -32,16 +31,19 @@ from inbounds.batches.samples import draw_full
 from inbounds.config import Settings, network_of, supervision_of
 from inbounds.config.plan import Plan
 from inbounds.errors import BadInput
+from inbounds.locks import locked
 from inbounds.regions.scans import Scans
-from inbounds.runs.checkpoint import load_weights
+from inbounds.runs.checkpoint import finished, load_weights
 from inbounds.runs.describe import describe
 from inbounds.runs.weights import fit_weights
 from inbounds.store.store import FULL, Store
 from inbounds.supervision import Supervision
-from inbounds.writing import file_aside, write_json
+from inbounds.writing import clear, file_aside, remove, write_json
 
 MODELS = ("best", "last")
 START = "start.safetensors"
+PARTS = ("metrics.csv", "tensorboard", "checkpoints", START, "run.json")
+"""What lies in the folder of a run that is in training."""
 SCHEMA = 2
 """Of `run.json`; the runs of 0.1 have none, and settings with other names."""
 
@@ -102,12 +104,11 @@ class Run:
             start: A run with whose weights to begin.
 
         Raises:
-            BadInput: There is a run at this path already, the store lacks what was asked for, or the settings do not
-                fit together. Then nothing is written.
+            BadInput: There is a run with a finished epoch at this path already, or another process is at it, the store
+                lacks what was asked for, or the settings do not fit together. Then nothing is written.
         """
         store = store if fold is None else store.folded(*fold)
-        if path.exists() and (not path.is_dir() or any(not file.name.startswith(".") for file in path.iterdir())):
-            raise BadInput(f"{path}: already exists; add --resume to go on with it, or choose another name")
+        _check_new(path)
         if annotation is None:
             if settings.recipe != "full":
                 raise BadInput(
@@ -164,11 +165,13 @@ class Run:
                 **_gpu(settings.training.device),
             },
         }
-        path.mkdir(parents=True, exist_ok=True)
-        if start is not None or settings.network.weights:
-            with file_aside(path / START) as part:
-                save_file({name: weight.clone() for name, weight in network.state_dict().items()}, part)
-        write_json(path / "run.json", about)
+        with locked(path, inside=True):
+            _check_new(path)
+            _discard(path)
+            write_json(path / "run.json", about)
+            if start is not None or settings.network.weights:
+                with file_aside(path / START) as part:
+                    save_file({name: weight.clone() for name, weight in network.state_dict().items()}, part)
         return cls.open(path)
 
     @classmethod
@@ -201,11 +204,10 @@ class Run:
             raise BadInput(f"{file}: damaged ({str(error).splitlines()[0]}); start the run again") from None
 
     def discard(self) -> None:
-        """Take back a run that never began, so that its folder can be used again."""
-        for name in ("run.json", "metrics.csv", START):
-            (self.path / name).unlink(missing_ok=True)
-        shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
-        with suppress(OSError):  # what else lies in it stays
+        """Take back a run that never finished an epoch; what else lies in its folder stays."""
+        with locked(self.path, inside=True):
+            _discard(self.path)
+        with suppress(OSError):
             self.path.rmdir()
 
     def moved(self, store: Store) -> Run:
@@ -246,13 +248,21 @@ class Run:
     def start(self) -> Path | None:
         """The weights that it begins with, if they were trained before."""
         file = self.path / START
+        if not self.whole:
+            raise BadInput(f"{file}: missing, as the run was killed when it was made; start it again")
         return file if file.is_file() else None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has all that it needs to go on: not if it was killed before it had the weights to begin with."""
+        needs = "from" in self.about or self.settings.network.weights
+        return not needs or (self.path / START).is_file() or self.checkpoint is not None
 
     @property
     def checkpoint(self) -> Path | None:
         """The folder of the newest complete checkpoint."""
-        finished = sorted(folder for folder in (self.path / "checkpoints").glob("[0-9]*") if folder.is_dir())
-        return finished[-1] if finished else None
+        found = finished(self.path)
+        return found[-1] if found else None
 
     def weights(self, model: str = "best") -> Path:
         """The file of a network that the run keeps: `best` or `last`."""
@@ -299,6 +309,29 @@ def open_runs(path: Path) -> list[Run]:
         inside = [] if (place / "run.json").is_file() else sorted(place.glob("*/run.json"))
         opened += [Run.open(file.parent) for file in inside] or [Run.open(place)]
     return opened
+
+
+def _check_new(path: Path) -> None:
+    """Refuse a folder that holds anything but a start that came to nothing: a run without a finished epoch."""
+    there = {file.name for file in path.glob("[!.]*")} if path.is_dir() else set()
+    dead = there <= set(PARTS) and "run.json" in there and not _began(path)
+    if (there and not dead) or (path.exists() and not path.is_dir()):
+        raise BadInput(f"{path}: already exists; add --resume to go on with it, or choose another name")
+
+
+def _began(path: Path) -> bool:
+    """Whether a folder holds a run with a finished epoch, or something that is not known to be a run."""
+    try:
+        return Run.open(path).checkpoint is not None
+    except BadInput:
+        return True
+
+
+def _discard(path: Path) -> None:
+    """Remove a start that came to nothing, and last that which tells that it is one."""
+    for name in PARTS:
+        clear(path / name)
+        remove(path / name)
 
 
 def _try(

@@ -25,6 +25,7 @@ from inbounds.errors import BadInput
 from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
 from inbounds.inference.volumes import volume_ranges
+from inbounds.locks import locked
 from inbounds.runs import checkpoint
 from inbounds.runs.checkpoint import State, load_weights
 from inbounds.runs.model import build_network
@@ -253,7 +254,8 @@ class Trainer:
 
         Raises:
             NotFinite: The loss was NaN or infinite; the last good checkpoint is kept.
-            BadInput: The disk does not take the checkpoint, which leaves the last one intact.
+            BadInput: The disk does not take the checkpoint, which leaves the last one intact; or another process trains
+                the run.
         """
         for waits in self.steps(resume=resume):
             if waits:
@@ -264,8 +266,12 @@ class Trainer:
 
         On a GPU the steps are on their way, not done; so that others can use the host meanwhile, this never waits.
         """
+        with locked(self.run.path, inside=True):
+            yield from self._alone(resume)
+
+    def _alone(self, resume: bool) -> Iterator[bool]:
         training = self.run.settings.training
-        latest = self.run.checkpoint
+        latest = checkpoint.tidy(self.run.path)
         if latest is not None and not resume:
             raise BadInput(f"{self.run.path}: this run has begun already; add --resume to go on with it")
         if latest is not None:

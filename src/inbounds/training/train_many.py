@@ -5,9 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -16,6 +19,7 @@ import torch
 
 from inbounds.config.build import trust, trusted
 from inbounds.errors import BadInput
+from inbounds.locks import let_go, locked
 from inbounds.runs.run import Run
 from inbounds.training.data import Data
 from inbounds.training.loop import NotFinite, Progress, Trainer
@@ -83,7 +87,9 @@ def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
                 busy += _threads(run)
                 ours, theirs = context.Pipe(duplex=False)
                 begun = context.Process(target=_alone, args=(run.path, resume, theirs, trusted(run.settings)))
-                begun.start()
+                let_go(run.path)  # the process that trains it holds it
+                with _unheard():
+                    begun.start()
                 theirs.close()
                 going[ours] = run, begun
             for connection in wait(list(going)):
@@ -104,6 +110,8 @@ def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
     finally:
         for _, process in going.values():
             process.terminate()
+        for _, process in going.values():
+            process.join()
     return failures
 
 
@@ -114,9 +122,40 @@ def _threads(run: Run) -> int:
 def _alone(path: Path, resume: bool, pipe: Connection, modules: Sequence[str]) -> None:
     """One run in a process of its own; what it tells goes through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one hears Ctrl-C and ends it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def tell(what: Progress | str) -> None:
+        try:
+            pipe.send(what)
+        except OSError:  # nobody listens any more
+            os._exit(1)
+
     try:
         for module in modules:
             trust(module)
-        Trainer(Run.open(path), pipe.send).fit(resume=resume)
+        with locked(path, inside=True):
+            Trainer(Run.open(path), tell).fit(resume=resume)
     except (NotFinite, BadInput) as error:
-        pipe.send(str(error))
+        tell(str(error))
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as the one that started it is gone, however it went: its run goes on when resumed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Processes that begin meanwhile never hear Ctrl-C, not even while they import."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which would end what follows
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
