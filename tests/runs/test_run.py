@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,3 +101,10 @@ def test_checkpoints_are_in_the_order_of_their_epochs(tmp_path: Path, hearts: St
         (run.path / "checkpoints" / name).mkdir(parents=True)
     assert run.checkpoint is not None
     assert run.checkpoint.name == "10000"
+
+
+def test_a_run_needs_a_name_that_is_text(tmp_path: Path, hearts: Store) -> None:
+    """Not after its first epoch, when its network cannot be written there."""
+    with pytest.raises(BadInput, match=r"run.udcff': a name that is not text in UTF-8; choose another for the run"):
+        start(tmp_path / os.fsdecode(b"run\xff"), hearts, "tags")
+    assert not list(tmp_path.iterdir())

@@ -40,6 +40,7 @@ def words(store: Store, run: Path, recipe: str = "tags") -> list:
         (["--classes", "LV,LV"], ["classes must differ"]),
         (["--full-scans", "99"], ["99"]),
         (["--only-full"], ["full_scans is 0"]),
+        (["--minutes", "0"], ["training.minutes is 0.0", "greater than 0"]),
         (["--set", "hybrid.repeat=2"], ["repeat is of fully labelled scans, and full_scans is 0"]),
         (
             ["--set", "hybrid.weak_label_weight=0.1"],

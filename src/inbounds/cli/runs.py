@@ -86,8 +86,9 @@ def train(
         word = (unexpected or settings)[0]
         raise BadInput(f"{word!r} is not expected here; several recipes are joined by commas, settings follow --set")
     changes = [*(changes or []), *settings]
-    options = {"hybrid.full_scans": full_scans, "hybrid.only_full": only_full, "training.minutes": minutes}
-    changes += [f"{key}={value}".lower() for key, value in options.items() if value]
+    options: dict[str, float | None] = {"hybrid.full_scans": full_scans or None, "hybrid.only_full": only_full or None}
+    options["training.minutes"] = minutes
+    changes += [f"{key}={value}".lower() for key, value in options.items() if value is not None]
     names = [known_recipe(name.strip()) for name in recipes.split(",")]
     if len(set(names)) < len(names):
         raise BadInput(f"{recipes}: a recipe is named twice; name each once, and runs of other seeds by --seeds")

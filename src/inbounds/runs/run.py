@@ -108,6 +108,8 @@ class Run:
                 lacks what was asked for, or the settings do not fit together. Then nothing is written.
         """
         store = store if fold is None else store.folded(*fold)
+        if any("\ud800" <= character <= "\udfff" for character in str(path)):  # what others write a run with cannot
+            raise BadInput(f"{str(path)!r}: a name that is not text in UTF-8; choose another for the run")
         _check_new(path)
         if annotation is None:
             if settings.recipe != "full":
