@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import struct
 import tracemalloc
 import warnings
 import zipfile
@@ -129,6 +130,20 @@ def grown(encoding: str, start: bytes = b"", size: int = 1 << 28) -> bytes:
     )
     pieces = [packer.compress(start), *(packer.compress(bytes(1 << 24)) for _ in range(size >> 24)), packer.flush()]
     return b"".join(pieces)
+
+
+def tiff(path: Path, pages: int, side: int, tile: int = 0) -> Path:
+    """Pages of zeros that all are packed in the same few bytes."""
+    packed = zlib.compress(bytes(min(side, 4096) ** 2), 9)
+    place = {322: tile, 323: tile, 324: 8, 325: len(packed)} if tile else {273: 8, 278: side, 279: len(packed)}
+    tags = sorted(({256: side, 257: side, 258: 8, 259: 8, 262: 1, 277: 1} | place).items())
+    content = [b"II*\0", struct.pack("<I", 8 + len(packed)), packed]
+    first, length = 8 + len(packed), 2 + 12 * len(tags) + 4
+    entries = struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+    for number in range(1, pages + 1):
+        content += [entries, struct.pack("<I", first + number * length if number < pages else 0)]
+    path.write_bytes(b"".join(content))
+    return path
 
 
 def dicom(path: Path, plane: np.ndarray, place: float = 0.0, compress: bool = False) -> Path:

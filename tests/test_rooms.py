@@ -53,7 +53,6 @@ WITHOUT_TWIN = {
     "scans/itk.py": "tests/scans/test_scan.py",
     "scans/metaimage.py": "tests/scans/test_scan.py",
     "scans/nifti.py": "tests/scans/test_scan.py",
-    "scans/pictures.py": "tests/scans/test_scan.py",
     "sources/source.py": "tests/sources/test_folder.py goes through it with every kind of file",
     "store/measure.py": "tests/store/test_annotate.py and tests/batches/test_fact_tensors.py",
     "store/record.py": "a row of numbers; tests/store/test_store.py reads it",

@@ -57,7 +57,7 @@ class Gdcm:
     """
 
     def __init__(self, path: Path) -> None:
-        modules = [library(name, path) for name in ("SimpleITK", "numpy")]
+        modules = library("SimpleITK", path), np
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_CHILD)],
             stdin=subprocess.PIPE,

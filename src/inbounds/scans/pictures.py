@@ -22,6 +22,10 @@ from inbounds.errors import BadInput
 from inbounds.scans.format import DEFLATE, Mask, Scan, Voxels, blaming, by, check_room, library, opening
 
 SUFFIXES = (".png", ".tif", ".tiff")
+PIXELS = 1 << 27
+"""Of one picture, at most: twice what is largest in radiology. Pillow looks at the first page only."""
+PAGES = 10_000
+_TILE_WIDTH, _TILE_LENGTH = 322, 323  # the numbers of TIFF
 _GRAY = ("1", "L", "P", "RGB", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 
 
@@ -76,7 +80,9 @@ def header(path: Path) -> Scan:
     pages, size = 0, None
     for file in files:
         with _picture(file) as picture:
-            for page in _pages(file, picture):
+            for number, page in enumerate(_pages(file, picture)):
+                if names and number:
+                    raise BadInput(f"{file}: a folder of slices cannot hold a file of several pages; give it as a scan")
                 size = size or page.size
                 if page.size != size:
                     raise BadInput(
@@ -84,8 +90,6 @@ def header(path: Path) -> Scan:
                         "slices of a scan have one size: remove what is no slice, or give each picture as a scan"
                     )
                 pages += 1
-            if names and getattr(picture, "n_frames", 1) > 1:
-                raise BadInput(f"{file}: a folder of slices cannot hold a file of several pages; give it as a scan")
     columns, rows = size or (0, 0)
     load = partial(_load, path, tuple(files))
     return Scan(path, (pages, rows, columns), (1.0, 1.0, 1.0), PictureGeometry(names, pages), tuple(files), (), load)
@@ -99,8 +103,16 @@ def _picture(path: Path) -> Iterator[Any]:
     # Pillow reports damage as almost any exception, and warns of large pictures, whose size is checked here.
     with warnings.catch_warnings(), blaming(path, "the picture cannot be read", Exception):
         warnings.simplefilter("ignore")
-        with pillow.open(path, formats=[_format(path.name)]) as picture:
+        try:
+            opened = pillow.open(path, formats=[_format(path.name)])
+        except pillow.DecompressionBombError:
+            raise _too_large(path) from None
+        with opened as picture:
             yield picture
+
+
+def _too_large(path: Path) -> BadInput:
+    return BadInput(f"{path}: a picture of more than {PIXELS:,} pixels; scale it down, or cut it into parts")
 
 
 def _format(name: str) -> str:
@@ -109,18 +121,27 @@ def _format(name: str) -> str:
 
 def _pages(path: Path, picture: Any) -> Iterator[Any]:
     """Each page in turn, once its mode and size are known to be possible."""
-    count = getattr(picture, "n_frames", 1)
-    if count > 1 and picture.format == "PNG":
+    if picture.format == "PNG" and getattr(picture, "n_frames", 1) > 1:
         raise BadInput(f"{path}: an animated PNG; save each frame as a picture")
-    for number in range(count):
-        picture.seek(number)
+    promised, there = 0, path.stat().st_size
+    for number in range(PAGES + 1):
+        try:
+            picture.seek(number)  # where pages end is known at the end: a file may say that there are any number
+        except EOFError:
+            return
+        if number == PAGES:
+            raise BadInput(f"{path}: more than {PAGES:,} pages; save the scan as several files")
         mode = picture.mode
         if mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in picture.info:
             raise BadInput(f"{path}: the picture has transparency (mode {mode}); save it without an alpha channel")
         if mode not in _GRAY:
             raise BadInput(f"{path}: the picture's mode is {mode}; save it in shades of gray, with 8 or 16 bits")
         columns, rows = picture.size
-        check_room(path, columns * rows // 8, path.stat().st_size, DEFLATE)
+        tags = getattr(picture, "tag_v2", {})
+        if max(columns * rows, tags.get(_TILE_WIDTH, 0) * tags.get(_TILE_LENGTH, 0)) > PIXELS:
+            raise _too_large(path)
+        promised += columns * rows // 8
+        check_room(path, promised, there, DEFLATE)  # of all pages so far, which may share what they are packed in
         yield picture
 
 
