@@ -39,7 +39,7 @@ class Sheet(Described):
         ("[1]", r"damaged \(\[1\]: it should be an object\)"),
         ('{"schema": 2, "name": 3}', "sheet.json: version 2; use another program$"),
         ('{"points": [{"row": 1}, {"row": "1"}]}', r"points\[1\].row is '1': it should be a valid integer"),
-        ('{"points": [{"column": 1}]}', r"there is no 'row' in points\[0\]"),
+        ('{"points": [{"column": 1}]}', r"there is no points\[0\].row"),
         ('{"points": [{"row": 1, "column": NaN}]}', "NaN is no number"),
         ('{"points": [{"row": 1, "column": 1e999}]}', "'1e999' is too large a number"),
         ('{"points": [{"row": 99999999999999999999}]}', "is too large a number"),

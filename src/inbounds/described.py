@@ -26,7 +26,7 @@ MOST = 64 * 2**20
 LARGEST = 2**63
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
-_SHORT.maxdict, _SHORT.maxlist = 2, 3
+_SHORT.maxdict = _SHORT.maxlist = 6
 
 
 class Described(BaseModel):
@@ -49,13 +49,18 @@ Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, lt=LARGEST)]
 
 
+def shortened(value: Any) -> str:
+    """A value as a sentence can have it."""
+    return _SHORT.repr(value)
+
+
 def check_names(names: Iterable[str], what: str) -> None:
     """Refuse names that no file could have, before any work is done."""
     for name in names:
         try:
             _adapter(Name).validate_python(name)
         except ValidationError as error:
-            raise BadInput(f"{what} {_SHORT.repr(name)}: {_reason(error)}; rename it") from None
+            raise BadInput(f"{what} {shortened(name)}: {_reason(error)}; rename it") from None
 
 
 def read_json(file: Path, kind: type[Kind], remedy: str, *, most: int = MOST) -> Kind:
@@ -95,7 +100,7 @@ def understood(text: str, kind: type[Kind], what: str, remedy: str, file: str) -
         json.loads(
             text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite, parse_int=_not_too_large
         )
-        found: Kind = _adapter(cast(Hashable, kind)).validate_json(text, strict=True)
+        found: Kind = _adapter(cast(Hashable, kind)).validate_json(text)
         return found
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -111,27 +116,26 @@ def understood(text: str, kind: type[Kind], what: str, remedy: str, file: str) -
 def _reason(error: ValidationError) -> str:
     """What the first thing that does not fit is."""
     first = error.errors(include_url=False)[0]
-    *before, last = first["loc"] or ("",)
     key = _key(first["loc"])
     message = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
     if first["type"] == "missing":
-        return f"there is no {str(last)!r}" + (f" in {_key(before)}" if before else "")
+        return f"there is no {key}"
     if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"there is nothing called {_SHORT.repr(last)}" + (f" in {_key(before)}" if before else "")
+        return f"there is nothing called {key}"
     if first["type"] == "json_invalid" or (first["type"] == "value_error" and not key):
         return message
-    given = _SHORT.repr(first["input"])
+    given = shortened(first["input"])
     return f"{key} is {given}: {message}" if key else f"{given}: {message}"
 
 
 def _key(parts: Iterable[int | str]) -> str:
     """Such as `scans[3].fit.top`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{_shortened(part)}" for part in parts)
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{_part(part)}" for part in parts)
     return text.removeprefix(".")
 
 
-def _shortened(part: str) -> str:
-    return part if len(part) <= 60 and part.isprintable() else _SHORT.repr(part)
+def _part(part: str) -> str:
+    return part if len(part) <= 60 and part.isprintable() else shortened(part)
 
 
 @cache
@@ -143,7 +147,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"{_SHORT.repr(next(key for key in keys if keys.count(key) > 1))} is there twice")
+        raise ValueError(f"{shortened(next(key for key in keys if keys.count(key) > 1))} is there twice")
     return found
 
 
@@ -153,11 +157,11 @@ def _no_number(text: str) -> None:
 
 def _finite(text: str) -> float:
     if not math.isfinite(number := float(text)):
-        raise ValueError(f"{_SHORT.repr(text)} is too large a number")
+        raise ValueError(f"{shortened(text)} is too large a number")
     return number
 
 
 def _not_too_large(text: str) -> int:
     if len(text) > 20 or not -LARGEST <= int(text) < LARGEST:
-        raise ValueError(f"{_SHORT.repr(text)} is too large a number")
+        raise ValueError(f"{shortened(text)} is too large a number")
     return int(text)

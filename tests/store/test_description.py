@@ -70,7 +70,7 @@ def change(*keys: Any, to: Any) -> Callable[[dict[str, Any]], None]:
         (change("scans", 1, "name", to="b\x1b[2J"), ["scans[1].name is 'b\\x1b[2J'"]),
         (change("scans", 1, "truth", to="yes"), ["scans[1].truth is 'yes': it should be a valid boolean"]),
         (change("scans", 1, "spacing", to=[1, 0, 1]), ["scans[1].spacing[1] is 0"]),
-        (change("scans", 1, "spcaing", to=1), ["there is nothing called 'spcaing' in scans[1]"]),
+        (change("scans", 1, "spcaing", to=1), ["there is nothing called scans[1].spcaing"]),
         (change("scans", 1, "fit", "shape", to="40x36"), ["scans[1].fit.shape is '40x36'"]),
         (change("classes", 1, to="a/b"), ["classes[1] is 'a/b'"]),
         (change("classes", to="background"), ["classes is 'background'"]),

@@ -14,6 +14,7 @@ from inbounds.errors import BadInput
 from inbounds.locks import locked
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
+from inbounds.store.prepare import read_plan
 from inbounds.writing import file_aside
 
 
@@ -40,8 +41,8 @@ def _export(run: Run, file: Path, model: str | None) -> None:
     import onnx
 
     network = nn.Sequential(load_network(run, model or run.default_model), nn.Softmax(dim=1)).eval()
-    height, width = run.about["preparation"]["shape"]
-    example = torch.zeros(2, run.channels, height, width)
+    plan = read_plan(run.about.get("preparation", {}), str(run.path / "run.json"), "train again")
+    example = torch.zeros(2, run.channels, *plan.shape)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages that nothing here needs
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own, about itself

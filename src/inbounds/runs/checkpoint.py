@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -14,8 +13,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from inbounds.described import read_json, written
 from inbounds.errors import BadInput
-from inbounds.reading import read_text, regular
+from inbounds.reading import regular
+from inbounds.runs.description import AGAIN, Standing
 from inbounds.runs.weights import refuse_not_finite
 from inbounds.writing import aside, remove, write_json
 
@@ -26,23 +27,13 @@ KEPT = ("generator.", "scan_sizes")
 
 
 @dataclass
-class State:
-    """What a run remembers between epochs, beside tensors.
+class State(Standing):
+    """What a run remembers between epochs.
 
     Attributes:
-        epoch: Epochs finished.
-        lr: The learning rate of the next one.
-        bad_epochs: How many have passed without progress.
-        best: The best score so far, and its epoch.
-        fewest: The fewest violations so far.
         tensors: What is remembered beside networks and optimiser: random generators, sizes of scans.
     """
 
-    epoch: int = 0
-    lr: float = 0.0
-    bad_epochs: int = 0
-    best: tuple[float, int] | None = None
-    fewest: float | None = None
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
 
@@ -76,7 +67,7 @@ def take(
     if raw is not None:
         further |= {f"{RAW}{name}": tensor for name, tensor in raw.state_dict().items()}
     weights, rest = _fetched(network.state_dict(), further)
-    numbers = {each.name: getattr(state, each.name) for each in fields(state) if each.name != "tensors"}
+    numbers = {each.name: getattr(state, each.name) for each in fields(Standing)}
     return Taken(numbers, weights, rest | state.tensors)
 
 
@@ -97,7 +88,7 @@ def write(root: Path, taken: Taken, *, best: bool) -> None:
             if source is not None and source.is_file():
                 os.link(source, new / "best.safetensors")
             save_file(taken.rest, new / "optimiser.safetensors")
-            write_json(new / "state.json", taken.numbers)
+            write_json(new / "state.json", written(taken.numbers, Standing, str(folder), "a lower training.lr helps"))
     except SafetensorError as error:
         raise BadInput(f"{folder}: could not be written ({error}); the checkpoint before is intact") from None
     for old in before:
@@ -125,17 +116,16 @@ def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw
 
     A checkpoint without an optimiser leaves the one given as it is: the run goes on, with fresh moments.
     """
+    numbers = vars(standing(folder))
     try:
         network.load_state_dict(load_file(regular(folder / "last.safetensors")))
         tensors = load_file(regular(folder / "optimiser.safetensors"))
-        numbers = json.loads(read_text(folder / "state.json"))
         kept = {name: tensors.pop(name) for name in list(tensors) if name.startswith(KEPT)}
         weights = {name.removeprefix(RAW): tensors.pop(name) for name in list(tensors) if name.startswith(RAW)}
         if raw is not None:
             raw.load_state_dict(weights)
         if tensors:
             _restore(optimiser, tensors)
-        numbers["best"] = None if numbers["best"] is None else (numbers["best"][0], numbers["best"][1])
         return State(**numbers, tensors=kept)
     except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{folder}: a damaged checkpoint ({str(error).splitlines()[0]}); start the run again") from None
@@ -145,13 +135,18 @@ def kept_epochs(folder: Path | None) -> dict[str, int]:
     """The epoch of each network that a checkpoint keeps; nothing before the first epoch is finished."""
     if folder is None:
         return {}
-    file = folder / "state.json"
-    try:
-        state = json.loads(read_text(file))
-        epochs = {"last": int(state["epoch"])} | ({"best": int(state["best"][1])} if state["best"] else {})
-    except (OSError, KeyError, TypeError, IndexError, ValueError) as error:
-        raise BadInput(f"{file}: damaged ({error}); start the run again") from None
+    state = standing(folder)
+    epochs = {"last": state.epoch} | ({"best": state.best[1]} if state.best else {})
     return {model: epoch for model, epoch in epochs.items() if (folder / f"{model}.safetensors").is_file()}
+
+
+def standing(folder: Path) -> Standing:
+    """Where the run stood when it wrote a checkpoint."""
+    file = folder / "state.json"
+    state = read_json(file, Standing, AGAIN, most=100_000)
+    if state.epoch != int(folder.name):
+        raise BadInput(f"{file}: damaged (epoch is {state.epoch}, and the folder is of {int(folder.name)}); {AGAIN}")
+    return state
 
 
 def load_weights(file: Path, network: nn.Module) -> None:

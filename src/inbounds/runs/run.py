@@ -9,7 +9,6 @@ tensorboard/            the same curves for TensorBoard
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import subprocess
@@ -30,11 +29,14 @@ from inbounds.batches.fact_tensors import to_tensors
 from inbounds.batches.samples import draw_full
 from inbounds.config import Settings, network_of, supervision_of
 from inbounds.config.plan import Plan
+from inbounds.described import read_json, written
 from inbounds.errors import BadInput
 from inbounds.locks import locked
 from inbounds.regions.scans import Scans
 from inbounds.runs.checkpoint import finished, load_weights
 from inbounds.runs.describe import describe
+from inbounds.runs.description import AGAIN, SCHEMA, Description
+from inbounds.runs.identity import differences, identity
 from inbounds.runs.weights import fit_weights
 from inbounds.store.store import FULL, Store
 from inbounds.supervision import Supervision
@@ -44,8 +46,6 @@ MODELS = ("best", "last")
 START = "start.safetensors"
 PARTS = ("metrics.csv", "tensorboard", "checkpoints", START, "run.json")
 """What lies in the folder of a run that is in training."""
-SCHEMA = 2
-"""Of `run.json`; the runs of 0.1 have none, and settings with other names."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Run:
             BadInput: There is a run with a finished epoch at this path already, or another process is at it, the store
                 lacks what was asked for, or the settings do not fit together. Then nothing is written.
         """
-        store = store if fold is None else store.folded(*fold)
+        whole, store = store, store if fold is None else store.folded(*fold)
         if any("\ud800" <= character <= "\udfff" for character in str(path)):  # what others write a run with cannot
             raise BadInput(f"{str(path)!r}: a name that is not text in UTF-8; choose another for the run")
         _check_new(path)
@@ -150,7 +150,7 @@ class Run:
             "store": str(store.path.resolve()),
             "data": {"name": store.name, "checksums": store.checksums, "source": store.source},
             "preparation": store.preparation,
-            "annotation": {"name": annotation, **labelled},
+            "annotation": {"name": annotation} | {key: labelled[key] for key in labelled if key != "blocks"},
             "facts": facts,
             "known": describe(annotation, labelled, settings.hybrid, supervision, chosen),
             "classes": chosen,
@@ -166,7 +166,9 @@ class Run:
                 "processor": platform.processor() or platform.machine(),
                 **_gpu(settings.training.device),
             },
+            "identity": identity(whole, annotation, facts),
         }
+        written(about, Description, str(path), "change what it was made from")
         with locked(path, inside=True):
             _check_new(path)
             _discard(path)
@@ -182,28 +184,19 @@ class Run:
         file = path / "run.json"
         if not file.is_file():
             raise BadInput(f"{path}: this is not a run (no run.json in it); make one with `inbounds train`")
-        try:
-            about = json.loads(file.read_text(encoding="utf-8"))
-            if about.get("schema") != SCHEMA:
-                raise BadInput(
-                    f"{file}: made by another version of inbounds, whose settings have other names; train it again, or "
-                    "use the version that made it"
-                )
-            return cls(
-                path,
-                Settings.model_validate(about["settings"]),
-                Path(about["store"]),
-                about["annotation"]["name"],
-                about["facts"],
-                tuple(about["classes"]),
-                about["channels"],
-                about["seed"],
-                about,
-            )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, BadInput):
-                raise
-            raise BadInput(f"{file}: damaged ({str(error).splitlines()[0]}); start the run again") from None
+        read = read_json(file, Description, AGAIN)
+        about = read.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return cls(
+            path,
+            read.settings,
+            Path(read.store),
+            read.annotation.name,
+            read.facts,
+            read.classes,
+            read.channels,
+            read.seed,
+            about,
+        )
 
     def discard(self) -> None:
         """Take back a run that never finished an epoch; what else lies in its folder stays."""
@@ -218,8 +211,7 @@ class Run:
         Raises:
             BadInput: These are other data.
         """
-        if store.checksums != self.about["data"]["checksums"]:
-            raise BadInput(f"{store.path}: not the data that {self.path} was begun with: its checksums differ")
+        self._check(store)
         place = store.path.resolve()
         if place == self.store:
             return self
@@ -299,9 +291,19 @@ class Run:
     @cached_property
     def _opened_store(self) -> Store:
         store = Store(self.store)
-        if store.checksums != self.about["data"]["checksums"]:
-            raise BadInput(f"{self.store}: not the data that {self.path} was trained on: its checksums differ")
+        self._check(store)
         return store.folded(*self.about["fold"]) if "fold" in self.about else store
+
+    def _check(self, store: Store) -> None:
+        """Refuse data, labels and facts that are not the run's own."""
+        if store.channels != self.channels:
+            what = f"{self.channels} channels, and those of {store.path} have {store.channels}"
+            raise BadInput(f"{self.path / 'run.json'}: it is of images of {what}; {AGAIN}")
+        if differing := differences(store, self.annotation, self.facts, self.about):
+            raise BadInput(
+                f"{store.path}: not the data that {self.path} was trained on: checksums differ of {differing}; bring "
+                "what it had back, or train a new run"
+            )
 
 
 def open_runs(path: Path) -> list[Run]:

@@ -13,7 +13,8 @@ from pydantic import ConfigDict, Field
 Shape = tuple[int, int]
 Side = Annotated[int, Field(ge=1, le=1_000_000)]
 """Pixels, of a slice as it came or of a window in it."""
-GridSide = Annotated[int, Field(ge=1, le=8192)]
+MOST_SIDE = 8192
+GridSide = Annotated[int, Field(ge=1, le=MOST_SIDE)]
 Place = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]
 LONGER = 256
 """Pixels along the longer side of a slice once it is zoomed."""
@@ -41,7 +42,7 @@ class GridWindow:
         GridWindow(original=(216, 256), top=-20, left=0, height=256, width=256, shape=(256, 256))
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
     original: tuple[Side, Side]
     top: Place

@@ -14,14 +14,14 @@ from typing import Any, Literal
 import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.described import check_names, written
+from inbounds.described import check_names, shortened, written
 from inbounds.errors import BadInput
 from inbounds.scans.format import Spacing
 from inbounds.sources.source import GIVEN, Loaded, Source
 from inbounds.store.blocks import checksum, digest
 from inbounds.store.brightness import Window, black_and_white, on_grid
 from inbounds.store.description import IMAGES, SCHEMA, TRUTH, About, Description
-from inbounds.store.grid import GridWindow, Shape
+from inbounds.store.grid import MOST_SIDE, GridWindow, Shape
 from inbounds.store.record import Record
 from inbounds.store.rle import array_file, labels_file, open_array
 from inbounds.store.split import both_sides, some
@@ -100,11 +100,13 @@ def read_plan(about: Mapping[str, Any], where: str, remedy: str) -> Plan:
             spacing=(between, row, column) if spacing else None,
         )
         lengths = (high - low, 1 if plan.pixel is None else plan.pixel, between, row, column)
-        if not all(0 < length < math.inf for length in lengths) or plan.dtype not in ("uint8", "float16"):
+        sound = all(0 < length < math.inf for length in lengths) and all(0 < side <= MOST_SIDE for side in plan.shape)
+        if not sound or not 1e-4 < lengths[1] < 1e4 or plan.dtype not in ("uint8", "float16"):
             raise ValueError
-    except (KeyError, TypeError, IndexError, ValueError):
+    except (KeyError, TypeError, IndexError, ValueError, OverflowError):
         raise BadInput(
-            f"{where}: its preparation is {about!r}, and a new scan can be prepared as {', '.join(FITS)} only; {remedy}"
+            f"{where}: its preparation is {shortened(about)}, and a new scan can be prepared as {', '.join(FITS)} "
+            f"only; {remedy}"
         ) from None
     return plan
 

@@ -41,7 +41,7 @@ class Record:
         group: Such as the pathology, if known.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
     name: Name
     patient: Short

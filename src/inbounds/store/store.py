@@ -181,6 +181,12 @@ class Store:
         own = annotation in facts.split("+") or self.about(annotation).get("simulated", False)
         return facts if own else f"{annotation}+{facts}"
 
+    def fact_tables(self, annotation: str, facts: str | None) -> list[Path]:
+        """The files that are read for an annotation: the facts that are named, else its own, if it has any."""
+        files = self._fact_files()
+        names = facts.split("+") if facts else [annotation]
+        return [files[name] for name in names if name in files]
+
     def _fact_files(self) -> dict[str, Path]:
         made = {file.parent.name: file for file in self.path.glob("annotations/[!.]*/facts.csv")}
         return made | {file.stem: file for file in self.path.glob("facts/[!.]*.csv")}
