@@ -24,10 +24,7 @@ def held_out(store: Store, folder: Path) -> Store:
 
     Every fifth training patient validates, and those that validated are set aside. Labels and facts are copied.
     """
-    if (folder / "dataset.json").is_file():
-        if Store(folder).checksums != store.checksums:
-            raise BadInput(f"{folder}: it is of other data than {store.path}; choose another folder")
-    else:
+    if not (folder / "dataset.json").is_file():
         new = every_fifth(record.patient for record in store.records if record.split == "train")
         if not new:
             raise BadInput(f"{store.path}: fewer than five patients train, so that none can be held out; prepare more")
@@ -45,4 +42,7 @@ def held_out(store: Store, folder: Path) -> Store:
         if (store.path / name).is_file() and not link.is_file():  # which it is not either where the data moved
             link.unlink(missing_ok=True)
             link.symlink_to((store.path / name).resolve())
-    return Store(folder)
+    split = Store(folder)
+    if split.checksums != store.checksums:
+        raise BadInput(f"{folder}: it is of other data than {store.path}; choose another folder")
+    return split

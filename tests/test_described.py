@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from inbounds.described import Described, Digest, Name, check_names, read_json, written
 from inbounds.errors import BadInput
@@ -15,6 +15,8 @@ from inbounds.errors import BadInput
 
 @dataclass
 class Point:
+    __pydantic_config__ = ConfigDict(strict=True, allow_inf_nan=False)
+
     row: int
     column: float = 0.0
 
@@ -30,6 +32,7 @@ class Sheet(Described):
     name: Name = "x"
     points: tuple[Point, ...] = ()
     sum: Digest | None = None
+    open: dict[str, Any] = Field(default_factory=dict)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +44,7 @@ class Sheet(Described):
         ('{"points": [{"row": 1}, {"row": "1"}]}', r"points\[1\].row is '1': it should be a valid integer"),
         ('{"points": [{"column": 1}]}', r"there is no points\[0\].row"),
         ('{"points": [{"row": 1, "column": NaN}]}', "NaN is no number"),
+        ('{"points": [{"row": 1, "column": -Infinity}]}', r"points\[0\].column is -inf: .*finite"),
         ('{"points": [{"row": 1, "column": 1e999}]}', "'1e999' is too large a number"),
         ('{"points": [{"row": 99999999999999999999}]}', "is too large a number"),
         (f'{{"points": [{{"row": {"9" * 5000}}}]}}', "is too large a number"),
@@ -80,8 +84,12 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_right_is_taken_with_what_is_not_known(tmp_path: Path) -> None:
     file = tmp_path / "sheet.json"
-    file.write_text('\ufeff{"schema": 1, "points": [{"row": 1, "column": 2}], "later": [1]}', encoding="utf-8")
+    file.write_text(
+        '\ufeff{"schema": 1, "points": [{"row": 1, "column": 2}], "later": [1], "open": {"upper": Infinity}}',
+        encoding="utf-8",
+    )
     sheet = read_json(file, Sheet, "draw it again")
+    assert sheet.open == {"upper": float("inf")}
     assert sheet.points == (Point(1, 2.0),)
     assert sheet.model_dump(exclude_unset=True)["later"] == [1]
 

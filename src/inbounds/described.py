@@ -97,9 +97,7 @@ def written(content: Any, kind: type[Kind], where: str, remedy: str) -> Any:
 def understood(text: str, kind: type[Kind], what: str, remedy: str, file: str) -> Kind:
     """A text as a model has it; `what` begins the sentence that refuses it."""
     try:
-        json.loads(
-            text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite, parse_int=_not_too_large
-        )
+        json.loads(text, object_pairs_hook=_once, parse_constant=_no_nan, parse_float=_finite, parse_int=_not_too_large)
         found: Kind = _adapter(cast(Hashable, kind)).validate_json(text)
         return found
     except ValidationError as error:
@@ -151,8 +149,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+def _no_nan(text: str) -> float:
+    """Settings may be infinite, as a bound that is open; what else may be, its model says."""
+    if text == "NaN":
+        raise ValueError(f"{text} is no number")
+    return float(text)
 
 
 def _finite(text: str) -> float:

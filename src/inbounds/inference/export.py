@@ -10,11 +10,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from inbounds.described import understood
 from inbounds.errors import BadInput
 from inbounds.locks import locked
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
-from inbounds.store.prepare import read_plan
+from inbounds.store.description import Grid
 from inbounds.writing import file_aside
 
 
@@ -41,8 +42,9 @@ def _export(run: Run, file: Path, model: str | None) -> None:
     import onnx
 
     network = nn.Sequential(load_network(run, model or run.default_model), nn.Softmax(dim=1)).eval()
-    plan = read_plan(run.about.get("preparation", {}), str(run.path / "run.json"), "train again")
-    example = torch.zeros(2, run.channels, *plan.shape)
+    where, made = str(run.path / "run.json"), json.dumps(run.about.get("preparation", {}))
+    grid = understood(made, Grid, f"{where}: its preparation is damaged", "train again", where)
+    example = torch.zeros(2, run.channels, *grid.shape)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of packages that nothing here needs
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own, about itself

@@ -101,7 +101,7 @@ class Standing:
         fewest: The fewest violations so far.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     epoch: Count = 0
     lr: Annotated[float, Field(ge=0, le=10)] = 0.0

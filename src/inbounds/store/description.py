@@ -25,6 +25,12 @@ def _readable(schema: int) -> int:
     return schema
 
 
+class Grid(Described):
+    """What is known of a grid wherever images are prepared for it."""
+
+    shape: tuple[GridSide, GridSide]
+
+
 class Origin(Described):
     """Where the scans came from, and how more of them are read."""
 

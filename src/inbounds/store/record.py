@@ -41,7 +41,7 @@ class Record:
         group: Such as the pathology, if known.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     name: Name
     patient: Short
