@@ -7,6 +7,7 @@ import random
 import signal
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from inbounds.errors import BadInput
@@ -24,6 +25,8 @@ MOMENTS = 4
 PAIRS = 6
 """One case in so many is two of the same command at once."""
 LIMIT = 90.0
+LOCK = ".*lock"
+"""The names of lock files: one that a killed process leaves is harmless, and the next that needs it removes it."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,16 @@ class Undisturbed:
 def undisturbed(material: Place, out: Path, name: str, place: Place) -> Undisturbed:
     """Run a command as it is, and again elsewhere: what differs then cannot be compared, and is a mistake here."""
     command, file = COMMANDS[name], out / "undisturbed" / f"{name}.json"
-    found = []
+    found: list[Undisturbed] = []
     for root in (place, Place(place.root / "again")):
         copied(material, root, command.needs)
         before = tree(root.here, loose=command.loose)
         ended = run(command.words, root, limit=LIMIT)
-        if ended.code or ended.notes:
-            raise BadInput(f"{name}: undisturbed, it ended with {ended.code}: {ended.err[-2000:]} {ended.notes}")
+        locks = [path.name for path in root.here.rglob(LOCK)]
+        if ended.code or ended.notes or locks:
+            raise BadInput(
+                f"{name}: undisturbed, it ended with {ended.code}: {ended.err[-2000:]} {ended.notes} {locks}"
+            )
         found.append(Undisturbed(before, tree(root.here, loose=command.loose), ended.changes, ended.seconds))
     if other := differences(found[0].after, found[1].after):
         raise BadInput(f"{name}: done twice, it is not the same: {'; '.join(other)}")
@@ -106,7 +112,7 @@ def _killed(number: int, name: str, command: Killed, whole: Undisturbed, stop: S
     expected = {0, -stop.signal, 128 + stop.signal}
     result.problems = faults(first, expected, "killed")
     if stop.signal == signal.SIGINT and first.code and not command.keeps:
-        found = tree(place.here, loose=command.loose)
+        found = _tree(command, place)
         if found not in (whole.before, whole.after):
             nearer = min((differences(found, other) for other in (whole.before, whole.after)), key=len)
             result.problems += [f"after Ctrl-C, {line}" for line in nearer]
@@ -115,17 +121,21 @@ def _killed(number: int, name: str, command: Killed, whole: Undisturbed, stop: S
 
 
 def _repeated(command: Killed, whole: Undisturbed, place: Place) -> list[str]:
-    """What is wrong when a command is typed again."""
-    complete = tree(place.here, loose=command.loose) == whole.after
+    """What is wrong when a command is typed again; it may say that all is there already, if it is."""
     again = run([*command.words, *command.again], place, limit=LIMIT)
-    refused = again.code == 2 and complete and "already" in again.err
+    refused = again.code == 2 and "already" in again.err
     return faults(again, {2} if refused else {0}, "repeated") + _as_ever(command, whole, place)
 
 
 def _as_ever(command: Killed, whole: Undisturbed, place: Place) -> list[str]:
     """What lies there that an undisturbed command does not leave, and what does not."""
     beside = [f"left behind in the temporary folder: {file.name}" for file in place.temporary.iterdir()]
-    return differences(tree(place.here, loose=command.loose), whole.after) + beside
+    return differences(_tree(command, place), whole.after) + beside
+
+
+def _tree(command: Killed, place: Place) -> Tree:
+    found = tree(place.here, loose=command.loose)
+    return {name: content for name, content in found.items() if not fnmatch(name.rpartition("/")[2], LOCK)}
 
 
 def campaign(out: Path, material: Place, count: int, seed: int, jobs: int, only: Sequence[int] = ()) -> list[Result]:

@@ -35,6 +35,8 @@ HEAVY = (
 ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "ITK_GLOBAL_DEFAULT")
 LIMIT = 60.0
 """Seconds for a command that nobody said more of."""
+LINGERS = 15.0
+"""Seconds in which what a command has started should have ended too; importing what training needs takes some."""
 LARGEST = 4 * 2**30
 """Bytes that a file, or the memory of a process beyond what it begins with, may have: a guard for this machine."""
 CRASHED = 70
@@ -158,7 +160,7 @@ class Command:
         while self.running():
             time.sleep(0.002)
             passed = time.monotonic() - self.begun
-            if after is not None and after.after and passed > after.after:
+            if after is not None and after.after and passed > after.after and self._file("notes").stat().st_size:
                 self.signal(after.signal, group=after.group)
                 after = None
             if passed > limit:
@@ -251,6 +253,7 @@ def _inside(words: list[str], place: Place, stop: Stop | None, out: int, err: in
     watch.note("began", _peak())
     watch.begin()
     code = _called(cli.run)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what Python says of it at its own end is not the package's
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
@@ -300,8 +303,8 @@ def _megabytes(maximum: int) -> float:
 
 
 def _left(group: int) -> bool:
-    """Whether any process of a group is still there a moment after its first has ended."""
-    for _ in range(100):
+    """Whether any process of a group is still there a while after its first has ended."""
+    for _ in range(round(LINGERS / 0.02)):
         try:
             os.killpg(group, 0)
         except (ProcessLookupError, PermissionError):

@@ -73,7 +73,7 @@ def _stands(command: Command) -> None:
 
 def _wrong(ended: Ended, codes: set[int], other: Command) -> list[str]:
     wrong = faults(ended, codes, "beside another")
-    if ended.code == 2 and not (str(other.process) in ended.err or "already" in ended.err):
+    if ended.code == 2 and not (str(other.process) in ended.err or "in use by" in ended.err or "already" in ended.err):
         wrong.append(f"the refusal does not say which process has it: {_last(ended)}")
     return wrong
 
