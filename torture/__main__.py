@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from inbounds.cli import run_program
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, nearest
 from inbounds.writing import write_json
 from torture.process import Place, warm_up
 
@@ -52,6 +52,28 @@ def inputs(
 
 
 @app.command()
+def fuzz(
+    count: Annotated[int, typer.Option(min=1, help="How many inputs for each parser.")] = 3000,
+    seed: Seed = 0,
+    out: Out = OUT,
+    only: Only = "",
+    jobs: Jobs = CORES,
+    summary: Summary = None,
+    atheris: Annotated[str, typer.Option(help="Give this parser, such as nifti, to Atheris instead.")] = "",
+    seconds: Annotated[int, typer.Option(min=1, help="How long Atheris has.")] = 60,
+) -> None:
+    """Feed the parsers of the package with spoilt files; those that make them do something new are spoilt further."""
+    if not atheris:
+        _all({"fuzz": count}, seed, out, jobs, summary, numbers(only))
+    from torture.fuzz import by_atheris
+    from torture.parsers import PARSERS
+
+    if atheris not in PARSERS:
+        raise BadInput(f"--atheris {atheris}: {nearest(atheris, PARSERS)}")
+    by_atheris(prepared(out), atheris, seconds, out.resolve() / "atheris" / atheris)
+
+
+@app.command()
 def load(
     share: Annotated[float, typer.Option(min=0.001, help="Of the 2,000 scans, 20,000 slices and 300 predictions.")] = 1,
     out: Out = OUT,
@@ -64,14 +86,25 @@ def load(
 @app.command(name="all")
 def everything(seed: Seed = 0, out: Out = OUT, jobs: Jobs = CORES, summary: Summary = None) -> None:
     """All campaigns in full."""
-    _all({"kills": 1000, "inputs": 2000, "load": 1}, seed, out, jobs, summary)
+    _all({"kills": 1000, "inputs": 2000, "fuzz": 3000, "load": 1}, seed, out, jobs, summary)
 
 
 @app.command()
 def sample(seed: Seed = 0, out: Out = SAMPLE, jobs: Jobs = CORES) -> None:
     """A few cases of each, in three minutes; the same ones each time, done anew."""
     shutil.rmtree(out, ignore_errors=True)
-    _all({"kills": 60, "inputs": 300}, seed, out, jobs, None)
+    _all({"kills": 60, "inputs": 300, "fuzz": 100}, seed, out, jobs, None)
+
+
+def prepared(out: Path) -> Place:
+    """What the cases begin with, made anew, by a process in which everything is imported."""
+    warm_up()
+    from torture.material import make
+
+    material = Place(out.resolve() / "material")
+    shutil.rmtree(material.root, ignore_errors=True)
+    make(material)
+    return material
 
 
 def numbers(only: str) -> list[int]:
@@ -86,21 +119,21 @@ def _all(
     counts: Mapping[str, float], seed: int, out: Path, jobs: int, summary: Path | None, only: Sequence[int] = ()
 ) -> None:
     """Some campaigns, one after the other. Ends with 1 if any found what is not accepted."""
-    warm_up()
-    from torture import inputs, kills, load
-    from torture.material import make
+    from torture import fuzz as fuzz_
+    from torture import inputs as inputs_
+    from torture import kills as kills_
+    from torture.load import campaign as loaded
     from torture.summary import accepted, failures, repeat, summarise
 
     begun, known = time.monotonic(), accepted()
-    material = Place(out.resolve() / "material")
-    shutil.rmtree(material.root, ignore_errors=True)
-    make(material)
+    material = prepared(out)
     found: dict[str, list[Result]] = {}
     for name, count in counts.items():
         if name == "load":
-            found[name] = load.campaign(out, count)
+            found[name] = loaded(out, count)
         else:
-            found[name] = {"kills": kills, "inputs": inputs}[name].campaign(out, material, int(count), seed, jobs, only)
+            modules = {"kills": kills_, "inputs": inputs_, "fuzz": fuzz_}
+            found[name] = modules[name].campaign(out, material, int(count), seed, jobs, only)
     for name, results in found.items():
         wrong = failures(name, results, known)
         for result, problems in wrong:

@@ -64,6 +64,7 @@ class Campaign:
         seed: Of all that is drawn.
         jobs: How many cases run at once.
         commit: Of the package. Cases of another are not counted as done.
+        size: Of a case, where cases may be larger or smaller.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Campaign:
     seed: int
     jobs: int
     commit: str | None = None
+    size: int = 0
 
     @property
     def file(self) -> Path:
@@ -172,7 +174,7 @@ class Campaign:
         return result
 
     def _head(self) -> dict[str, Any]:
-        return {"campaign": self.name, "seed": self.seed, "commit": self.commit}
+        return {"campaign": self.name, "seed": self.seed, "commit": self.commit, "size": self.size}
 
 
 def _write_lines(file: Path, lines: Sequence[Any]) -> None:

@@ -28,6 +28,20 @@ TINY = [
 ]
 """Settings by which an epoch takes a tenth of a second."""
 EPOCHS = 3
+SETTINGS = """
+[network]
+name = "unet"
+settings = { width = 4 }
+[training]
+epochs = 3
+lr = 1e-3
+betas = [0.9, 0.99]
+[constraints.size]
+bounds = { kind = "known", relative = 0.2 }
+penalty = "hinge"
+[regularisers.pairwise]
+term = { name = "pairwise", sigma = 0.1 }
+"""
 TRAIN = ["train", "--store", "store", *TINY, "--set", f"training.epochs={EPOCHS}"]
 """A training, but for where it goes."""
 
@@ -38,6 +52,7 @@ def make(place: Place) -> None:
     hearts/     scans, clicks.csv, sizes.csv, and new scans with their truth
     flat/       images and labels of two patients
     formats/    the same scan in every format
+    settings.toml
     acdc.zip    an archive as it is downloaded
     bare/       a store without anything beside its images; store/ has clicks and sizes too
     full/       a store with a truth, and discs drawn inside it
@@ -48,6 +63,7 @@ def make(place: Place) -> None:
     for inner, name in (("new", "images"), ("truth", "labels")):
         shutil.copytree(place.here / "hearts" / inner, place.here / "flat" / name)
     _archive(place.here / "acdc.zip")
+    (place.here / "settings.toml").write_text(SETTINGS, encoding="utf-8")
     apart(lambda: write_formats(place.here / "formats"))
     prepare = ["prepare", "folder", "hearts/scans", "--classes", CLASSES, "--side", SIDE]
     for store in ("bare", "store"):

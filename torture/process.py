@@ -280,7 +280,7 @@ def _called(program: Callable[[], object]) -> int:
 def _readable() -> tuple[str, ...]:
     """Where a command may read: Python, its packages, the package itself, and what the system tells of itself."""
     ours = Path(inbounds.__file__).resolve().parents[2]
-    roots = [sys.prefix, sys.base_prefix, *(entry for entry in sys.path if "site-packages" in entry), ours]
+    roots = [sys.prefix, sys.base_prefix, *filter(None, sys.path), ours]
     system = ["/dev/null", "/dev/urandom", "/proc/", "/sys/", "/usr/lib", "/usr/share", "/lib", "/System/"]
     return (*(os.path.realpath(str(root)) for root in roots), *system)
 
