@@ -19,8 +19,6 @@ SLOW = ("training.epochs", "training.minutes", "training.repeats", "training.thr
 
 def make(rng: random.Random, place: Place) -> Bad:
     """A training with settings that are wrong, or an option of any command that is."""
-    marker = "import pathlib\npathlib.Path(__file__).with_name('imported').touch()\n"
-    (place.here / "evil.py").write_text(marker, encoding="utf-8")
     way = rng.choice((_key, _key, _name, _text, _value, _value, _value))
     return way(rng, place)
 

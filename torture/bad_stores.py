@@ -58,7 +58,7 @@ def make_run(rng: random.Random, place: Place) -> Bad:
     run = place.here / ("half" if resume else "run")
     files = sorted(file for file in run.rglob("*") if file.is_file() and "tensorboard" not in file.parts)
     file = rng.choice((*files, run / "run.json", run / "run.json", *[f for f in files if f.suffix == ".safetensors"]))
-    what = _broken(rng, file)
+    what = _with_code(rng, file, place) if file.name == "run.json" and rng.randrange(4) == 0 else _broken(rng, file)
     words = rng.choice(
         (
             ["predict", "run", "hearts/new", "--out", "made", "--no-doubt"],
@@ -75,6 +75,26 @@ def make_run(rng: random.Random, place: Place) -> Bad:
     names = (file.name, run.name, "checkpoints", "settings")
     codes = (0, 1, 2) if words[0] in ("predict", "train") else (0, 2)
     return Bad(words, names, f"{file.relative_to(place.here)}: {what}", codes, limit=60.0)
+
+
+def _with_code(rng: random.Random, file: Path, place: Place) -> str:
+    """A run that names code which lies beside it: whoever was handed it has not said --import."""
+    marker = "import pathlib\npathlib.Path(__file__).with_name('imported').touch()\n"
+    for folder in (place.here, file.parent):
+        (folder / "evil.py").write_text(marker, encoding="utf-8")
+    about = json.loads(file.read_text(encoding="utf-8"))
+    settings = about["settings"]
+    where = rng.choice(("network", "constraint", "regulariser", "plan"))
+    if where == "network":
+        settings["network"] = {"name": "evil:Net", "settings": {}}
+    elif where == "constraint":
+        settings["constraints"]["size"]["statistic"] = {"name": "evil:Statistic"}
+    elif where == "regulariser":
+        settings["regularisers"]["new"] = {"term": {"name": "evil:Term"}}
+    else:
+        about["plan"]["settings"]["network"] = {"name": "evil:Net"}
+    file.write_text(json.dumps(about), encoding="utf-8")
+    return f"its {where} is somebody's code"
 
 
 def _broken(rng: random.Random, file: Path) -> str:

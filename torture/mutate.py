@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -98,7 +99,7 @@ def json_of(rng: random.Random, path: Path) -> str:
         what = "under another name"
     elif way == 2:
         other, name = rng.choice(places)
-        thing = other.get(name) if isinstance(other, dict) else None
+        thing = copy.deepcopy(other[name])
         inside[key], what = thing, f"{json.dumps(thing)[:80]}, from elsewhere"
     elif way == 3:
         inside[key], what = [inside[key]] * rng.choice((0, 2, 1000)), "in a list"
