@@ -76,6 +76,14 @@ def opened(root: Path, folder: Path | None = None, classes: Sequence[str] = CLAS
             project.close()
 
 
+def about(client: Page, scan: int) -> dict[str, Any]:
+    """A scan, once its voxels are read."""
+    while (answer := client.get(f"/api/scans/{scan}")).status_code == 202:
+        assert 0 <= answer.json()["loading"] <= 1
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
 def ids(client: Page) -> dict[str, int]:
     """The scans' numbers by name."""
     return {row["name"]: row["id"] for row in client.get("/api/project").json()["scans"]}
@@ -97,10 +105,10 @@ def click(client: Page, scan: int, place: Sequence[float], klass: int | None = 1
 
 def labels(client: Page, scan: int, n: int, plane: int = 0) -> np.ndarray:
     """A picture of labels, as the screen shows it."""
-    about = client.get(f"/api/scans/{scan}").json()["planes"][plane]
+    shown = about(client, scan)["planes"][plane]
     answer = client.get(f"/api/scans/{scan}/labels/{plane}/{n}")
     assert answer.status_code == 200, answer.text
-    return np.frombuffer(answer.content, dtype=np.uint8).reshape(about["rows"], about["columns"])
+    return np.frombuffer(answer.content, dtype=np.uint8).reshape(shown["rows"], shown["columns"])
 
 
 def row(client: Page, name: str) -> dict[str, Any]:

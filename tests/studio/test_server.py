@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from studios import CLASSES, SHAPE, act, click, ids, labels, opened, row, scans, volume, write_scan
+from studios import CLASSES, SHAPE, about, act, click, ids, labels, opened, row, scans, volume, write_scan
 
 
 def test_a_project_lists_its_scans_and_classes(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_project_lists_its_scans_and_classes(tmp_path: Path) -> None:
 def test_pictures_come_in_display_order(tmp_path: Path) -> None:
     with opened(scans(tmp_path / "scans")) as client:
         number = ids(client)["one"]
-        told = client.get(f"/api/scans/{number}").json()
+        told = about(client, number)
         low, high = told["window"]
         voxels = volume(0).astype(np.float64)
         gray = np.clip((voxels - low) / (high - low) * 255, 0, 255)
@@ -48,7 +48,7 @@ def test_what_is_clicked_on_the_screen_is_the_voxel_that_is_labelled(tmp_path: P
     write_scan(tmp_path / "scans" / "turned.nii", volume(3), affine)
     with opened(tmp_path / "scans") as client:
         number = ids(client)["turned"]
-        for plane in client.get(f"/api/scans/{number}").json()["planes"]:
+        for plane in about(client, number)["planes"]:
             n = 3
             picture = volume(3).take(n, axis=plane["through"])
             place = [0.0, 0.0, 0.0]
@@ -79,7 +79,7 @@ def test_strokes_label_erase_and_count(tmp_path: Path) -> None:
         click(client, number, (2, 10, 10), None)
         assert labels(client, number, 2)[10, 10] == 255
         assert row(client, "one")["labelled"] == count - 1
-        told = client.get(f"/api/scans/{number}").json()
+        told = about(client, number)
         assert told["marks"][0] == [2]
         assert 10 in told["marks"][1]
 
@@ -128,7 +128,7 @@ def test_a_box_says_what_is_background_and_how_large_the_region_is(tmp_path: Pat
         assert (drawn[5:10, 4:14] == 255).all()
         assert drawn[0, 0] == 2
         assert (drawn == 0).sum() == 24 * 20 - 50 - 1
-        facts = client.get(f"/api/scans/{number}").json()["facts"]
+        facts = about(client, number)["facts"]
         assert facts == [{"class": 1, "slice": 1, "present": None, "size": {"low": 25.0, "high": 45.0, "unit": "px"}}]
 
 
@@ -139,7 +139,7 @@ def test_facts_replace_each_other_and_are_taken_back(tmp_path: Path) -> None:
         act(client, "fact", scan=number, slices=[1, 2], present=True, **{"class": 1})
         act(client, "fact", scan=number, slice=None, size=size, **{"class": 1})
         act(client, "fact", scan=number, slice=2, present=False, **{"class": 1})
-        facts = {one["slice"]: one for one in client.get(f"/api/scans/{number}").json()["facts"]}
+        facts = {one["slice"]: one for one in about(client, number)["facts"]}
         assert (facts[1]["present"], facts[2]["present"], facts[None]["size"]) == (True, False, size)
         assert row(client, "one")["volumes"] == {"LV": {"predicted": None, "known": [1.0, 2.0]}}
         act(client, "fact", scan=number, slice=1, present=None, **{"class": 1})
@@ -177,7 +177,7 @@ def test_a_size_smaller_than_what_is_labelled_is_taken_with_a_warning(tmp_path: 
         size = {"low": 1, "high": 3, "unit": "px"}
         answer = act(client, "fact", scan=number, slice=1, size=size, **{"class": 1})
         assert "3 voxels at most" in answer["warning"]
-        assert any("3 voxels at most" in flag for flag in client.get(f"/api/scans/{number}").json()["row"]["flags"])
+        assert any("3 voxels at most" in flag for flag in about(client, number)["row"]["flags"])
 
 
 def test_classes_are_added_renamed_and_deleted(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_training_from_clicks_to_masks(tmp_path: Path) -> None:
         # a mask is shown as it lies in the file
         name = good[0]["name"]
         mask = read_labels(tmp_path / f"project/work/001/masks/{name}.nii.gz").array
-        plane = client.get(f"/api/scans/{ids(client)[name]}").json()["planes"][0]
+        plane = about(client, ids(client)[name])["planes"][0]
         seen = client.get(f"/api/scans/{ids(client)[name]}/mask/0/3").content
         picture = np.frombuffer(seen, np.uint8).reshape(plane["rows"], plane["columns"])
         steps = [-1 if plane["flip"][axis] else 1 for axis in ("down", "across")]

@@ -13,6 +13,7 @@ import SimpleITK as sitk  # noqa: N813
 
 from inbounds.errors import BadInput
 from inbounds.scans.display import planes
+from inbounds.scans.format import HEARD
 from inbounds.scans.scan import header, read
 from inbounds.studio import views
 from inbounds.studio.views import Cache, need, open_mask, open_view
@@ -83,6 +84,20 @@ def test_two_who_ask_at_once_read_once_and_failures_are_told_and_forgotten() -> 
     for _ in range(2):
         with pytest.raises(BadInput):
             cache.ask("y", lambda: 1, bad).result(5)
+
+
+def test_how_much_is_read_is_told(tmp_path: Path) -> None:
+    cache, heard = Cache(), []
+    file = write_scan(tmp_path / "scan.nii.gz", volume(0, (300, 200, 200)))  # 24 MB, in two pieces
+
+    def slow() -> object:
+        hear = HEARD.get()
+        HEARD.set(lambda share: (hear(share), heard.append(cache.share("x"))))
+        return open_view(file)
+
+    cache.ask("x", lambda: 1, slow).result(60)
+    assert heard == [round((1 << 24) / (2 * 300 * 200 * 200), 3), 1.0]
+    assert cache.share("x") == 0.0
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

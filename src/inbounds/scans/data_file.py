@@ -20,9 +20,8 @@ import numpy as np
 
 from inbounds.errors import BadInput
 from inbounds.reading import open_file, regular
-from inbounds.scans.format import BZIP2, DEFLATE, Shape, Voxels, blaming, check_end, check_room
+from inbounds.scans.format import BZIP2, DEFLATE, Shape, Voxels, blaming, check_end, check_room, gather
 
-_PIECE = 1 << 24
 FOLLOW = ContextVar("follow", default=False)
 """Whether data files may lie elsewhere than beside their headers or below."""
 
@@ -92,10 +91,8 @@ def read_block(data: Path, offset: int, packing: str, dtype: np.dtype[np.generic
     wanted = math.prod(shape) * dtype.itemsize
     with blaming(data, "the data are cut short or damaged", OSError, EOFError, zlib.error), open_file(data) as file:
         file.seek(offset)
-        stream, voxels = _UNPACKED[packing](file), bytearray()
-        # By the piece: memory is taken for what is there, not for what the header promises.
-        while len(voxels) < wanted and (piece := stream.read(min(_PIECE, wanted - len(voxels)))):
-            voxels += piece
+        stream = _UNPACKED[packing](file)
+        voxels = gather(stream.read, wanted)
         check_room(data, wanted, len(voxels))
         if packing != "raw":
             check_end(data, wanted, stream.read(1))  # where there is nothing more, this compares the checksum

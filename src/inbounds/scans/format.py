@@ -6,6 +6,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,9 @@ from jaxtyping import Float, Shaped, UInt8
 from inbounds.errors import BadInput
 from inbounds.reading import open_file
 
+_AT_ONCE = 1 << 24
+HEARD: ContextVar[Callable[[float], object]] = ContextVar("heard", default=lambda _: None)
+"""Hears, while a scan is read, which share of it is there."""
 Voxels = Shaped[np.ndarray, "slices rows columns"]
 Mask = UInt8[np.ndarray, "slices rows columns"]
 Affine = Float[np.ndarray, "4 4"]
@@ -150,6 +154,18 @@ def check_room(path: Path, promised: int, there: int, expansion: int = 1) -> Non
             f"{path}: the header promises {promised:,} bytes of voxels, but there are only {there:,}{how} bytes of "
             "them; the file is cut short or its header is damaged: copy or download it again"
         )
+
+
+def gather(read: Callable[[int], bytes], wanted: int) -> bytearray:
+    """So many bytes of a stream, or as many as there are.
+
+    They come by the piece: memory is taken for what is there, not for what a header promises.
+    """
+    got, hear = bytearray(), HEARD.get()
+    while len(got) < wanted and (piece := read(min(_AT_ONCE, wanted - len(got)))):
+        got += piece
+        hear(len(got) / wanted)
+    return got
 
 
 def check_end(path: Path, promised: int, more: bytes) -> None:

@@ -29,12 +29,12 @@ from inbounds.scans.format import (
     check_end,
     check_grid,
     check_room,
+    gather,
     library,
     opening,
 )
 
 SUFFIXES = (".nii.gz", ".nii")
-_PIECE = 1 << 24
 _MILLIMETRES = {1: 1000.0, 3: 0.001}  # the header's codes for metres and micrometres; anything else is mm
 
 
@@ -133,10 +133,7 @@ def _load(
     wanted = math.prod(shape) * dtype.itemsize
     with _unpacking(path), _stream(path, packed) as file:
         file.seek(offset)
-        voxels = bytearray()
-        # By the piece: memory is taken for what is there, not for what the header promises.
-        while piece := file.read(min(_PIECE, wanted - len(voxels))):
-            voxels += piece
+        voxels = gather(file.read, wanted)
         check_room(path, wanted, len(voxels))
         if packed:
             check_end(path, wanted, file.read(1))  # where there is nothing more, this compares the checksum

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import shutil
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, File, Form, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
@@ -23,6 +25,8 @@ from inbounds.scans.display import Plane
 from inbounds.studio.actions import Done, Who
 from inbounds.studio.database import Conflict, Full
 from inbounds.studio.door import Door
+from inbounds.studio.export import export
+from inbounds.studio.imports import Brought, bring
 from inbounds.studio.project import Missing, Project
 from inbounds.studio.results import TABLE, Results, newest
 from inbounds.studio.rows import project_row, scan_page
@@ -71,8 +75,15 @@ class Studio:
     def view(self, number: int) -> Future[View]:
         """The voxels of a scan, now or soon."""
         entry, _ = self.project.usable(number)
-        key, file = ("scan", number, self.project.shelf.stamp(number)), entry.files[0]
-        return self.cache.ask(key, lambda: need(file), lambda: open_view(file))
+        file = entry.files[0]
+        return self.cache.ask(self._key(number), lambda: need(file), lambda: open_view(file))
+
+    def loading(self, number: int) -> Response:
+        """Says that a scan is being read, and how much of it is."""
+        return JSONResponse({"loading": self.cache.share(self._key(number))}, 202)
+
+    def _key(self, number: int) -> tuple[str, int, str]:
+        return "scan", number, self.project.shelf.stamp(number)
 
     def opened(self, number: int, seconds: float) -> View | None:
         """The voxels of a scan, if they are there within some seconds."""
@@ -182,6 +193,28 @@ def _training_routes(app: FastAPI, studio: Studio) -> None:
     def train(wanted: Train) -> dict[str, Any]:
         return studio.trainings.begin(wanted.minutes, wanted.who)
 
+    @app.post("/api/export")
+    def write(_: Person | None = None) -> dict[str, Any]:
+        return export(studio.project, studio.results)
+
+    @app.post("/api/import")
+    def bring_in(
+        file: Annotated[Any, File()],
+        who: Annotated[Who, Form()],
+        scan: Annotated[int | None, Form()] = None,
+        klass: Annotated[int | None, Form(alias="class")] = None,
+        values: Annotated[str, Form()] = "{}",
+    ) -> dict[str, Any]:
+        name = PurePosixPath((getattr(file, "filename", "") or "").replace("\\", "/")).name
+        if not name or name.startswith("."):
+            raise BadInput("the file has no name; choose it again")
+        with TemporaryDirectory(prefix="inbounds-") as folder:
+            path = Path(folder) / name
+            with path.open("wb") as stream:
+                shutil.copyfileobj(file.file, stream)
+            batch, sentence = bring(studio.project, who, Brought(path, scan, klass, _values(values)))
+        return {"id": batch, "sequence": studio.project.sequence, "sentence": sentence}
+
     @app.post("/api/train/stop")
     def stop(_: Person) -> dict[str, Any]:
         return studio.trainings.stop()
@@ -227,7 +260,7 @@ def _picture_routes(app: FastAPI, studio: Studio) -> None:
     def scan(number: int) -> Response:
         view = studio.opened(number, SOON)
         if view is None:
-            return JSONResponse({"loading": 0.0}, 202)
+            return studio.loading(number)
         return JSONResponse(scan_page(project, studio.results, number, view.window))
 
     @app.get("/api/scans/{number}/image/{plane}/{n}")
@@ -238,7 +271,7 @@ def _picture_routes(app: FastAPI, studio: Studio) -> None:
             return Response(status_code=304, headers={"etag": tag})
         view = studio.opened(number, LATER)
         if view is None:
-            return JSONResponse({"loading": 0.0}, 202)
+            return studio.loading(number)
         return _bytes(view.picture(shown, n).tobytes(), {"etag": tag})
 
     @app.get("/api/scans/{number}/labels/{plane}/{n}")
@@ -257,9 +290,18 @@ def _picture_routes(app: FastAPI, studio: Studio) -> None:
         entry, _ = project.usable(number)
         view = studio.opened(number, LATER)
         if view is None:
-            return JSONResponse({"loading": 0.0}, 202)
+            return studio.loading(number)
         assert entry.planes is not None
         return Response(thumbnail(view, entry.planes[0]), media_type="image/png")
+
+
+def _values(text: str) -> dict[int, int | None]:
+    """From the values of a mask to those of classes, as the page sends them."""
+    try:
+        told = json.loads(text or "{}")
+        return {int(value): None if klass is None else int(klass) for value, klass in told.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise BadInput(f'values: {text[:80]!r} is no mapping of numbers, such as {{"1": 1, "4": 0}}') from None
 
 
 def _bytes(content: bytes, headers: dict[str, str] | None = None) -> Response:

@@ -20,7 +20,7 @@ from jaxtyping import Shaped, UInt8
 
 from inbounds.errors import BadInput
 from inbounds.scans.display import Plane
-from inbounds.scans.format import Plain, Shape, library
+from inbounds.scans.format import HEARD, Plain, Shape, library
 from inbounds.scans.scan import header, read, read_labels
 
 BUDGET = 1_500_000_000
@@ -90,6 +90,7 @@ class Cache:
         self.budget = budget
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, tuple[Future[Any], int]] = OrderedDict()
+        self._shares: dict[Hashable, float] = {}
 
     def ask(self, key: Hashable, need: Callable[[], int], load: Callable[[], Any]) -> Future[Any]:
         """What `load` gives, now or later; `need` says how many bytes that may be."""
@@ -107,13 +108,19 @@ class Cache:
         threading.Thread(target=self._load, args=(key, coming, load), daemon=True).start()
         return coming
 
+    def share(self, key: Hashable) -> float:
+        """How much of what is being read is there, from 0 to 1, as far as that is known."""
+        return self._shares.get(key, 0.0)
+
     def _load(self, key: Hashable, coming: Future[Any], load: Callable[[], Any]) -> None:
+        HEARD.set(lambda share: self._shares.update({key: round(share, 3)}))  # a thread has a context of its own
         try:
             coming.set_result(load())
         except BaseException as error:  # whoever asked is told
             with self._lock:
                 self._kept.pop(key, None)
             coming.set_exception(error)
+        self._shares.pop(key, None)
 
 
 def need(path: Path) -> int:
