@@ -418,6 +418,20 @@ class TestDoubts:
         assert note == "4 scans (b, c, d, e) have no mask, where others have one"
         assert prepare(bare, tmp_path / "bare", self.PLAN).notes == ()
 
+    def test_the_same_image_under_two_names(self, tmp_path: Path) -> None:
+        """In one split it only counts twice; in two, a network is judged by what it was trained on."""
+        a, b, c = (
+            source(name, truth_like(0), split=split)
+            for name, split in zip("abc", ("train", "validation", "test"), strict=True)
+        )
+        other = source("d", truth_like(1), split="validation")
+        (note,) = self.notes(tmp_path, a, other, b)
+        assert (
+            note
+            == "the same image is on both sides of the split (a in train and b in validation): scores will be too good"
+        )
+        assert prepare([a, replace(c, split="train"), other], tmp_path / "alike", self.PLAN).notes == ()
+
     def test_other_labels_are_no_mask(self, tmp_path: Path) -> None:
         """A mask that has unlabelled pixels is not missing, one with scribbles beside it is."""
         truth = truth_like(0)

@@ -226,7 +226,7 @@ def prepare(
     masked = {source.name for source in sources if source.truth or GIVEN in source.weak}
     bare = [source.name for source in sources if source.name not in masked]
     expected = masked or (onto and (onto.has_truth or GIVEN in onto.annotations))
-    doubts = _doubts(records, plan, cut)
+    doubts = _doubts(records, plan, cut) + _copies(records, content["blocks"][IMAGES])
     if bare and expected:
         doubts.append(f"{_count(bare, NAMED)} no mask, where others have one")
     return Report(Store(path), (*doubts, *notes), sum(record.lost for record in records))
@@ -266,6 +266,21 @@ def _doubts(records: Sequence[Record], plan: Plan, cut: Sequence[str]) -> list[s
             "--pixel, covers all"
         )
     return doubts + both_sides(records)
+
+
+def _copies(records: Sequence[Record], digests: Sequence[str]) -> list[str]:
+    """What to say where the same image, under two names, is in several splits; nothing where there is none."""
+    same: dict[str, list[Record]] = {}
+    for record, one in zip(records, digests, strict=True):
+        same.setdefault(one, []).append(record)
+    copies = [
+        " and ".join(f"{record.name} in {record.split}" for record in alike)
+        for alike in same.values()
+        if len({record.split for record in alike}) > 1
+    ]
+    if not copies:
+        return []
+    return [f"the same image is on both sides of the split ({'; '.join(copies[:NAMED])}): scores will be too good"]
 
 
 def _count(names: Sequence[str], most: int = 3) -> str:
