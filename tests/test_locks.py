@@ -122,5 +122,6 @@ def test_where_there_are_no_locks_everybody_is_let_in(tmp_path: Path, monkeypatc
 
 def test_a_place_that_takes_no_lock_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(NotADirectoryError, match="file"), locked(tmp_path / "file" / "store"):
-        pass
+    for path, inside in ((tmp_path / "file" / "store", False), (tmp_path / "file", True)):
+        with pytest.raises(BadInput, match=r"could not be written \(Not a directory\)"), locked(path, inside=inside):
+            pass

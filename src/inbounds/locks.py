@@ -40,7 +40,7 @@ def locked(path: Path, *, inside: bool = False) -> Iterator[None]:
             is in it at the end. Else the lock lies beside it.
 
     Raises:
-        BadInput: Another process holds it; the message says which.
+        BadInput: Another process holds it, and the message says which; or nothing can be written there.
     """
     place = path.resolve()
     file = lock_file(place, inside=inside)
@@ -103,11 +103,12 @@ def _take(place: Path, file: Path, path: Path) -> FileLock | None:
             ) from None
         except FileNotFoundError:
             continue  # whoever had made the folder has just removed it
-        except FileExistsError:  # in the place of the folder
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(file.parent)) from None
         except OSError as error:
             if error.errno not in NO_LOCKS:
-                raise
+                why = "Not a directory" if isinstance(error, FileExistsError) else error.strerror or error
+                raise BadInput(
+                    f"{path}: could not be written ({why}), and nothing was; choose another place"
+                ) from error
             file.unlink(missing_ok=True)
             return None
         _held[place] = lock

@@ -21,6 +21,7 @@ from inbounds.networks.build import networks
 from inbounds.runs.run import Run
 from inbounds.scans.scan import header, read_labels
 from predicting import NAME, by_brightness, made_run, scan_of, scene
+from processes import another
 
 WANTED = scene()
 SCAN = scan_of(WANTED)
@@ -294,6 +295,23 @@ class TestRefusals:
         assert outcome.code == 1
         assert "(a mask of an earlier prediction is still there)" in outcome.err
         assert {row["case"] for row in rows(out)} == {"slices"}
+
+    def test_one_prediction_at_a_time(self, tmp_path: Path, run: Path) -> None:
+        scan, out = nifti(tmp_path / "a.nii.gz", SCAN), tmp_path / "out"
+        with another(out, "inside") as first:
+            refused("predict", run, scan, "--out", out, saying=["out: in use by process", first.pid], folder=out)
+        done("predict", run, scan, "--out", out)
+
+    def test_what_a_killed_prediction_left_goes(self, tmp_path: Path, run: Path) -> None:
+        """Also where the next one is refused, and nothing that others have on their way."""
+        scan, out = nifti(tmp_path / "a.nii.gz", SCAN), tmp_path / "out"
+        done("predict", run, scan, "--out", out)
+        other = out / ".b.nii.gz.node-1-0123abcd.partial"
+        for left in (out / ".a.nii.gz.node-1-0123abcd.partial", other):
+            left.mkdir()
+            (left / "a.nii.gz").write_bytes(b"half")
+        refused("predict", run, scan, "--out", out, saying=["a.nii.gz: already exists"])
+        assert [file.name for file in out.glob(".*")] == [other.name]
 
     def test_a_full_disk_stops(self, tmp_path: Path, run: Path) -> None:
         big = nifti(tmp_path / "a.nii", scan_of(scene((4, 60, 60), (1, 25, 25))))

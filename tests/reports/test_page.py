@@ -34,6 +34,7 @@ from inbounds.store.grid import GridWindow
 from inbounds.store.prepare import Plan, prepare
 from inbounds.store.store import Store
 from inbounds.training.loop import Trainer
+from processes import another
 from training_runs import blind
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -473,6 +474,8 @@ def test_what_cannot_be_compared_or_written(runs: list[Run], store: Store, tmp_p
     refused("report", runs[0].path, "--out", out, "--split", "test", saying=["'test'", "train, validation"])
     refused("report", runs[0].path, runs[0].path, "--out", out, saying=["given twice"])
     refused("report", tmp_path, "--out", out, saying=["not a run", "inbounds train"])
+    with another(out, "inside") as first:
+        refused("report", runs[0].path, "--out", out, saying=["in use by process", first.pid])
     (tmp_path / "file").write_text("in the way")
     refused("report", runs[1].path, "--out", tmp_path / "file", saying=["could not be written", "another place"])
     assert not out.exists()

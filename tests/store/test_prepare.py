@@ -201,7 +201,7 @@ def test_a_store_is_not_replaced_while_others_add_to_it_nor_added_to_while_it_is
     nifti(tmp_path / "more" / "c.nii.gz", noise((4, 40, 36)))
     before = snapshot(store)
     adding = ("prepare", "add", tmp_path / "more", store)
-    with another(store / "annotations" / "seeds") as first:
+    with another(store / "seeds") as first:
         refused(*adding, saying=["seeds: in use by process", first.pid])
         refused("annotate", store, "--name", "seeds", "--strategy", "disc", saying=["seeds: in use by", first.pid])
         done("annotate", store, "--name", "others", "--strategy", "disc")

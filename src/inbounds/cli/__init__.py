@@ -45,7 +45,7 @@ def run_program(program: typer.Typer, name: str) -> None:
         with stoppable() as came:
             try:
                 program(prog_name=name)
-            except SystemExit:
+            except (SystemExit, KeyboardInterrupt):
                 if not came:
                     raise
                 typer.echo("Stopped.", err=True)

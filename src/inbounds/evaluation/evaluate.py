@@ -29,6 +29,7 @@ from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_epoch, load_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import Row, write_rows
+from inbounds.stopping import shielded
 from inbounds.writing import write_json
 
 Track = Callable[[Sequence[int]], Iterable[int]]
@@ -92,7 +93,7 @@ def evaluate(
     folder = run.path / "evaluation" / f"{split}-{model}{'-largest' if largest else ''}"
     about = {"run": str(run.path), "split": split, "model": model, "epoch": epoch, "largest": largest}
     summary = {**about, "metrics": summarise(rows)}
-    with locked(folder, inside=True):
+    with locked(folder, inside=True), shielded():  # both tell of the same
         write_rows(folder / "cases.csv", rows)
         write_json(folder / "summary.json", summary)
     return Evaluation(rows, summary, folder)

@@ -214,7 +214,7 @@ class Store:
     @contextmanager
     def adding(self, name: str) -> Iterator[None]:
         """Hold the name of a new annotation, or of new facts: nobody else takes it, or replaces the store."""
-        with locked(self.path / "annotations" / valid_name(name)):
+        with locked(self.path / valid_name(name)):
             check_free(self.path)
             self.check_same()
             self.check_new(name)
@@ -227,7 +227,7 @@ class Store:
 
     def check_unused(self) -> None:
         """Refuse a store, which is locked, as long as other processes add annotations or facts to it."""
-        for file in self.path.glob("annotations/.*.lock"):
+        for file in self.path.glob(".*.lock"):
             check_free(file.with_name(file.name.removeprefix(".").removesuffix(".lock")))
 
     def empty_facts(self) -> Facts:

@@ -510,9 +510,10 @@ class Trainer:
             named = [records[owners[0]].name]
         cases = ", ".join(named[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
         terms = ", ".join(f"{name} {value:g}" for name, value in caught.items())
+        kept = f"The checkpoint after epoch {epoch - 1} is kept" if epoch > 1 else "No epoch is finished yet"
         raise NotFinite(
             f"{self.run.path}: the loss was not finite in epoch {epoch}, step {at}, on {cases} (terms: {terms}): "
-            f"nothing was updated since. The checkpoint after epoch {epoch - 1} is kept; a lower lr or weight helps"
+            f"nothing was updated since. {kept}; a lower lr or weight helps"
         )
 
     def _rows(self) -> Generator[bool, None, list[Row]]:
