@@ -370,6 +370,7 @@ def test_bad_options_are_refused(tmp_path: Path, words: list[str], saying: list[
 @pytest.mark.parametrize(
     ("described", "saying"),
     [
+        ("[" * 100_000, ["not readable as JSON", "correct or remove it"]),
         ("{", ["not readable as JSON", "correct or remove it"]),
         ("[]", ["a JSON object was expected"]),
         ('{"labels": ["background", "LV"]}', ["'labels' must map names to values"]),

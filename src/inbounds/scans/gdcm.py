@@ -67,7 +67,7 @@ class Gdcm:
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         paths = dict.fromkeys(str(Path(str(module.__file__)).parents[1]) for module in modules)
-        self._questions: list[dict[str, Any]] = [{"memory": MEMORY, "paths": list(paths)}]
+        self._questions: list[dict[str, Any]] = [{"memory": MEMORY, "seconds": PATIENCE, "paths": list(paths)}]
 
     def __enter__(self) -> Gdcm:
         return self
@@ -89,7 +89,8 @@ class Gdcm:
     def _ask(self, file: Path, into: np.ndarray | None = None, kind: str = "") -> dict[str, Any]:
         size = regular(file).stat().st_size + (0 if into is None else into.nbytes)
         memory, seconds = MEMORY + 4 * size, PATIENCE + size / 1e6
-        self._questions.append({"file": str(file), "voxels": into is not None, "kind": kind, "memory": memory})
+        limits = {"memory": memory, "seconds": seconds}
+        self._questions.append({"file": str(file), "voxels": into is not None, "kind": kind, **limits})
         asked = b"".join(json.dumps(question).encode() + b"\n" for question in self._questions)
         self._questions.clear()
         stdin, stdout = cast(BufferedWriter, self._process.stdin), cast(BufferedReader, self._process.stdout)

@@ -12,16 +12,21 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from time import process_time
 from typing import Any
 
 
-def limit(memory: int) -> None:
-    """Take no more memory than this, and leave no picture of it when dying. Windows has no such limits."""
+def limit(memory: int, seconds: float) -> None:
+    """Take no more memory and time than this, and leave no picture of it when dying. Windows has no such limits.
+
+    Who asks has a clock of their own; this one holds where they are no more.
+    """
     try:
         import resource
     except ImportError:
         return
-    for kind, count in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0)):
+    ends = int(process_time() + seconds) + 1
+    for kind, count in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, ends), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(kind)[1]
         with suppress(OSError, ValueError):  # macOS refuses some
             resource.setrlimit(kind, (count if hard == resource.RLIM_INFINITY else min(count, hard), hard))
@@ -34,7 +39,7 @@ def main() -> None:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     first = json.loads(sys.stdin.buffer.readline())
-    limit(first["memory"])
+    limit(first["memory"], first["seconds"])
     sys.path += first["paths"]
     itk: Any = import_module("SimpleITK")
     itk.ProcessObject.SetGlobalWarningDisplay(False)
@@ -43,7 +48,7 @@ def main() -> None:
         answer: dict[str, Any]
         voxels: bytes | memoryview = b""
         try:
-            limit(question["memory"])
+            limit(question["memory"], question["seconds"])
             reader = itk.ImageFileReader()
             reader.SetImageIO("GDCMImageIO")
             reader.SetFileName(question["file"])

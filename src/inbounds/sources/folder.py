@@ -193,7 +193,7 @@ def _class_names(file: Path) -> tuple[dict[int, str], int | None]:
         return classes, None
     try:
         content = json.loads(file.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{file}: not readable as JSON ({error}); correct or remove it") from None
     if not isinstance(content, dict):
         raise BadInput(f"{file}: a JSON object was expected; correct or remove it")
