@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,3 +109,11 @@ def test_a_run_needs_a_name_that_is_text(tmp_path: Path, hearts: Store) -> None:
     with pytest.raises(BadInput, match=r"run.udcff': a name that is not text in UTF-8; choose another for the run"):
         start(tmp_path / os.fsdecode(b"run\xff"), hearts, "tags")
     assert not list(tmp_path.iterdir())
+    moved = tmp_path / os.fsdecode(b"store\xff")
+    try:
+        shutil.copytree(hearts.path, moved)
+    except OSError:
+        pytest.skip("this file system has no such names")
+    with pytest.raises(BadInput, match=r"store.udcff': a name that is not text in UTF-8"):
+        start(tmp_path / "run", Store(moved), "tags")
+    assert not (tmp_path / "run").exists()

@@ -110,3 +110,7 @@ def test_what_is_written_is_read_as_it_was(text: str) -> None:
     assert as_meant(cell) == text
     if not re.fullmatch(r"[+-]?[\d.]+", cell):
         assert not any(part.startswith(("=", "+", "-", "@", "\uff1d")) for part in re.split(r"[;,\t\r]", cell))
+
+
+def test_no_name_of_a_column_commands_a_terminal(tmp_path) -> None:
+    assert read(tmp_path, "case,\x1b[31mRed\nb,1\n")[1] == ("?[31mred",)

@@ -108,8 +108,11 @@ class Run:
                 lacks what was asked for, or the settings do not fit together. Then nothing is written.
         """
         whole, store = store, store if fold is None else store.folded(*fold)
-        if any("\ud800" <= character <= "\udfff" for character in str(path)):  # what others write a run with cannot
-            raise BadInput(f"{str(path)!r}: a name that is not text in UTF-8; choose another for the run")
+        for place in (path, store.path.resolve()):
+            if any("\ud800" <= character <= "\udfff" for character in str(place)):  # no JSON could name it
+                raise BadInput(
+                    f"{str(place)!r}: a name that is not text in UTF-8; choose another for the run and its data"
+                )
         _check_new(path)
         if annotation is None:
             if settings.recipe != "full":

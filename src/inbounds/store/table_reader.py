@@ -22,6 +22,8 @@ LARGEST = 256 << 20
 """Bytes of a table: millions of lines. What is larger is another file."""
 WIDEST = 1000
 """Columns of a table."""
+_NO_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""What a terminal would take for a command."""
 _RANGE = re.compile(rf"({_NUMBER})\s*[-\u2013]\s*({_NUMBER})")
 
 
@@ -97,7 +99,7 @@ def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tup
         raise BadInput(f"{path}: {count} columns, and {WIDEST} are read at most; keep those that are needed")
     lines = csv.reader(StringIO(text, newline=""), delimiter=separator)
     try:
-        header = [cell.strip().lower() for cell in next(lines, [])]
+        header = [_NO_CHARACTER.sub("?", cell.strip().lower()) for cell in next(lines, [])]
         ignored = tuple(name for name in header if name and name not in columns)
         for name in ignored:
             if get_close_matches(name, columns, n=1, cutoff=0.7):
