@@ -508,10 +508,10 @@ def test_a_folder_whose_name_is_no_text_is_only_a_place(tmp_path: Path) -> None:
         place.mkdir()
     except OSError:
         pytest.skip("this file system has no such names")
-    nifti(place / "data" / "a.nii.gz", noise(SHAPE))
-    nifti(place / "data" / "b.nii.gz", noise(SHAPE))
-    words = [sys.executable, "-m", "inbounds", "prepare", "folder", place / "data", place / "store", "--side", "48"]
+    nifti(place / "a.nii.gz", noise(SHAPE))
+    nifti(place / "b.nii.gz", noise(SHAPE))
+    words = [sys.executable, "-m", "inbounds", "prepare", "folder", place, place / "store", "--side", "48"]
     told = subprocess.run(words, capture_output=True, check=False)
     assert (told.returncode, b"Traceback" in told.stderr) == (0, False), told.stderr
     assert rb"m\udcfcller" in told.stdout
-    assert Store(place / "store").slices == 2 * SHAPE[0]
+    assert (Store(place / "store").slices, Store(place / "store").name) == (2 * SHAPE[0], "m?ller")

@@ -179,7 +179,8 @@ def folder(
     for line in said:
         typer.echo(line, err=True)
     reading = {"patient": patient or found or None, "unlabelled": unlabelled}
-    plan = Plan(source.name or "folder", names, shape, FITS[fit], fit, dtype.value, layout.kind, pixel)
+    name = source.name.encode(errors="replace").decode() or "folder"
+    plan = Plan(name, names, shape, FITS[fit], fit, dtype.value, layout.kind, pixel)
     _prepare(scans, store, replace(plan, window=black_white or ct, spacing=voxel, reading=reading), as_json, said)
 
 
