@@ -12,6 +12,7 @@ ORDER = [
     "reading",
     "described",
     "stopping",
+    "memory",
     "locks",
     "writing",
     "progress",

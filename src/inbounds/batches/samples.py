@@ -6,7 +6,7 @@ What training may see (`Samples`) and what evaluation may see (`Truth`) are diff
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from inbounds.annotations.annotation import UNLABELLED, Annotation
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.errors import BadInput
+from inbounds.memory import require
 from inbounds.regions.scans import Scans
 from inbounds.store.blocks import Images
 from inbounds.store.record import Record
@@ -208,16 +209,20 @@ def load(
         for fact in scan_table.values():
             fact[n] = torch.nan
     given = store.label(annotation)
-    pieces = [remap[(store.truth if n in full else given)[spans[n]]] for n in numbers]
+    count = sum(store.records[n].slices for n in numbers)
+    each = 2 + store.channels * store.dtype.itemsize * (data_on_device and torch.device(device).type == "cpu")
+    what = f"{store.path}: {count:,} slices of {store.shape[0]} x {store.shape[1]} pixels"
+    require(count * math.prod(store.shape) * each, what, "use fewer scans, or prepare a smaller grid")
+    labels = _drawn(((store.truth if n in full else given)[spans[n]] for n in numbers), remap, (count, *store.shape))
     rows = torch.tensor([row for n in numbers for row in store.records[n].range])
     label_weight = None
     if weak_label_weight != 1:
-        each = [1.0 if n in full else weak_label_weight for n in numbers for _ in store.records[n].range]
-        label_weight = torch.tensor(each).to(device)
+        weight = [1.0 if n in full else weak_label_weight for n in numbers for _ in store.records[n].range]
+        label_weight = torch.tensor(weight).to(device)
     where = torch.device(device) if data_on_device else torch.device("cpu")
     return Samples(
         torch.from_numpy(store.images[rows.numpy()]).to(where) if data_on_device else store.images,
-        torch.from_numpy(np.concatenate(pieces)).to(where),
+        torch.from_numpy(labels).to(where),
         {name: fact[rows].to(device) for name, fact in table.items()},
         {name: fact[torch.tensor(numbers)].to(device) for name, fact in scan_table.items()},
         [store.records[n] for n in numbers],
@@ -255,7 +260,17 @@ def truth_of(
     records = [record for record in store.records if split is None or record.split == split]
     if not records:
         raise BadInput(f"{store.path}: no scan is in the split {split!r}")
-    return torch.from_numpy(np.concatenate([remap[store.truth[r.first : r.range.stop]] for r in records])).to(device)
+    masks = (store.truth[record.first : record.range.stop] for record in records)
+    shape = sum(record.slices for record in records), *store.shape
+    return torch.from_numpy(_drawn(masks, remap, shape)).to(device)
+
+
+def _drawn(scans: Iterable[np.ndarray], table: np.ndarray, shape: tuple[int, ...]) -> UInt8[np.ndarray, "n *space"]:
+    """The label maps of some scans with other values, one after the other."""
+    made = np.empty(shape, dtype=np.uint8)
+    for into, one in zip(made, (one for scan in scans for one in scan), strict=True):
+        into[:] = table[one]
+    return made
 
 
 def by_slice(

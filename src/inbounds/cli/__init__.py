@@ -55,6 +55,17 @@ def run_program(program: typer.Typer, name: str) -> None:
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(1)
+    except (MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        if not (isinstance(error, MemoryError) or "memory" in reason):
+            raise
+        typer.secho(
+            f"Error: there is too little memory ({reason}); close other programs, or give less at once: a "
+            "smaller scan, grid, batch or network",
+            fg="red",
+            err=True,
+        )
+        sys.exit(2)
     except OSError as error:
         typer.secho(f"Error: {error}; check the name, the permissions and the room on the disk", fg="red", err=True)
         sys.exit(2)

@@ -23,8 +23,10 @@ from inbounds.constraints.constraint import constrained, select
 from inbounds.constraints.penalties import Penalty, penalties
 from inbounds.errors import BadInput, nearest
 from inbounds.losses import Proposals, cross_entropy, projections
+from inbounds.memory import require
 from inbounds.networks import build, heads, networks
 from inbounds.networks.build import built
+from inbounds.networks.needs import weights, without_memory
 from inbounds.networks.offline import offline
 from inbounds.regions import Statistic, statistics
 from inbounds.regularisers import Regulariser, regularisers
@@ -200,6 +202,15 @@ def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
     Raises:
         BadInput: There is no such network, or it does not take these settings.
     """
+    name, given = settings.name, "".join(f", {key}={value}" for key, value in settings.settings.items())
+    with _naming(f"network.name={name}"):
+        shapes = without_memory(lambda: _network_of(settings, channels, classes))
+    if shapes is not None:
+        require(weights(shapes), f"network.name={name}{given[:200]}: the network", "choose a smaller one")
+    return _network_of(settings, channels, classes)
+
+
+def _network_of(settings: Network, channels: int, classes: int) -> nn.Module:
     name = settings.name
     builder = thing("network", name) if ":" in name and not name.startswith("monai:") else None
     with _naming(f"network.name={name}"), offline():

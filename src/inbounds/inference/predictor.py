@@ -23,10 +23,11 @@ from inbounds.runs.model import load_network
 from inbounds.runs.run import Run, open_runs
 from inbounds.scans.format import Spacing
 from inbounds.scans.pictures import PictureGeometry
-from inbounds.scans.scan import same_geometry
-from inbounds.sources.source import read_image, stacked
+from inbounds.scans.scan import header, same_geometry
+from inbounds.sources.source import Extent, read_image, stacked
 from inbounds.store.brightness import black_and_white, on_grid
-from inbounds.store.grid import GridWindow, Shape
+from inbounds.store.grid import GridWindow
+from inbounds.store.needs import check_memory, predicting
 from inbounds.store.prepare import placed, read_plan
 from inbounds.store.record import Record
 from inbounds.store.store import Store
@@ -119,10 +120,10 @@ class Predictor:
         """
         files = tuple(Path(file) for file in ([scan] if isinstance(scan, Path | str) else scan))
         self._check_channels(str(files[0]) if files else "no scan", len(files))
-        scans = [read_image(file) for file in files]
-        head = replace(scans[0], voxels=None)
-        notes = [note for scan in scans for note in scan.notes]
-        notes += [note for scan in scans[1:] for note in same_geometry(head, scan)]
+        heads = [header(file) for file in files]
+        head = heads[0]
+        notes = [note for one in heads for note in one.notes]
+        notes += [note for one in heads[1:] for note in same_geometry(head, one)]
         if self.plan.spacing:
             if head.spacing not in (LOST, self.plan.spacing):
                 notes.append(f"{files[0]}: its spacing is taken as that of the training scans, {self.plan.spacing} mm")
@@ -137,9 +138,13 @@ class Predictor:
                 f"{files[0]}: its pixels are {height:g} x {width:g} mm, as if its slices lay along another axis than "
                 "the file's last, where they are looked for"
             )
-        fit = self._placed(head.shape[1:], head.spacing)
-        stored = self._stored(stacked(scans), fit)
-        scans.clear()  # what the network sees is all that is still needed of the voxels
+        fit = placed(str(files[0]), head.shape[1:], head.spacing, self.plan)
+        size = sum(one.size for one in heads) * (1 + (len(heads) > 1))
+        extent = Extent(head.shape, head.spacing, len(heads), size)
+        kept = (len(self.classes) + 1) * probabilities
+        check_memory(predicting(extent, fit, self.plan.dtype, kept), str(files[0]), extent, fit)
+        # What the network sees is all that is kept of the voxels.
+        stored = self._stored(stacked([read_image(one) for one in heads]), fit)
         prediction = self._found(stored, fit, head.spacing, str(files[0]), probabilities)
         return replace(prediction, notes=tuple(notes), header=head)
 
@@ -167,16 +172,13 @@ class Predictor:
                     f"an array of shape {image.shape}: channel {number} is constant, empty or not finite; "
                     "check that this is the scan you meant"
                 )
-        fit = self._placed(channels.shape[2:], spacing)
+        fit = placed("the array", channels.shape[2:], spacing, self.plan)
         return self._found(self._stored(channels, fit), fit, spacing, "the array", probabilities)
 
     def predict_stored(self, store: Store, record: Record) -> Prediction:
         """Segment a scan of a store that was prepared as the run's, as if it came from its file."""
         stored = store.images[record.first : record.range.stop]
         return self._found(stored, record.fit, record.spacing, f"{store.path}, {record.name}", keep=False)
-
-    def _placed(self, original: Shape, spacing: Spacing) -> GridWindow:
-        return placed(original, self.plan.shape, spacing, self.plan.fit, self.plan.pixel)
 
     def _stored(
         self, image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow

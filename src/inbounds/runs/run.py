@@ -9,6 +9,7 @@ tensorboard/            the same curves for TensorBoard
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import subprocess
@@ -32,6 +33,8 @@ from inbounds.config.plan import Plan
 from inbounds.described import read_json, written
 from inbounds.errors import BadInput
 from inbounds.locks import locked
+from inbounds.memory import require
+from inbounds.networks.needs import kept, weights
 from inbounds.regions.scans import Scans
 from inbounds.runs.checkpoint import finished, load_weights
 from inbounds.runs.describe import describe
@@ -349,7 +352,8 @@ def _try(
     image, label = torch.zeros(1, store.channels, *sides), torch.full((1, *sides), UNLABELLED)
     what = f"network.name={settings.network.name}: cannot take slices of {sides[0]}x{sides[1]}"
     try:
-        scores = network.eval()(image)
+        with kept(network) as sizes:
+            scores = network.eval()(image)
         if scores.shape != (1, len(classes) + 1, *sides):
             raise ValueError(f"gives scores of shape {tuple(scores.shape)}")
         what = "settings: the loss cannot be computed"
@@ -360,6 +364,26 @@ def _try(
     except Exception as error:  # whatever a network or a term of a person's own raises
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise BadInput(f"{what} ({reason}); correct its arguments") from None
+    _check_step(weights(network), sum(sizes) / math.prod(sides), settings, store)
+
+
+def _check_step(network: int, each: float, settings: Settings, store: Store) -> None:
+    """Refuse a training step that memory has no room for.
+
+    It takes the network's bytes four times, for its gradients and the optimiser's two means of them too, and for each
+    pixel what the network keeps of it on its way, which is half as much in half precision.
+    """
+    training, hybrid = settings.training, settings.hybrid
+    lengths = [record.slices for record in store.records if record.split == "train"] or [0]
+    slices = min(hybrid.full_scans, len(lengths)) * max(lengths) if hybrid.only_full else sum(lengths)
+    batch = min(training.batch, slices * training.repeats)
+    pixels = batch * math.prod(store.shape)
+    needed = 4 * network + round(each * pixels / (1 if training.precision == "32" else 2))
+    gpu = torch.cuda.get_device_properties(0).total_memory if _gpu(training.device) else None
+    what = (
+        f"training.batch={training.batch}: a step with {batch:,} images of {store.shape[0]} x {store.shape[1]} pixels"
+    )
+    require(needed, what, "lower it, choose a smaller network, or prepare a smaller grid", gpu)
 
 
 def _gpu(device: str) -> dict[str, str]:

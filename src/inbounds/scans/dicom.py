@@ -51,7 +51,9 @@ def header(path: Path) -> Scan:
     dtypes = {_dtype(file, head) for file, head in found.items()}
     kind, dtype = ("", dtypes.pop()) if len(dtypes) == 1 else ("sitkFloat32", np.dtype(np.float32))
     check_room(path, math.prod(shape) * dtype.itemsize, sum(file.stat().st_size for file in files), DEFLATE)
-    return Scan(path, shape, spacing, geometry, files, notes, partial(_load, path, files, shape, dtype, kind))
+    load = partial(_load, path, files, shape, dtype, kind)
+    width = dtype.itemsize * (1 if len(files) > 1 else 3)  # a single file is held twice more where GDCM reads it
+    return Scan(path, shape, spacing, geometry, files, notes, load, width=width)
 
 
 def _series(path: Path, gdcm: Gdcm) -> dict[Path, Information]:

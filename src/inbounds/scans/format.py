@@ -79,6 +79,7 @@ class Scan:
         load: Reads the voxels. It takes whether they are labels, which matters where colours are indices.
         plain: Where the voxels lie, if they are not packed.
         voxels: What was read, if anything was.
+        width: The most bytes that a voxel takes while they are read.
     """
 
     path: Path
@@ -90,6 +91,12 @@ class Scan:
     load: Callable[[bool], Voxels] = field(repr=False)
     plain: Plain | None = None
     voxels: Voxels | None = field(default=None, repr=False)
+    width: int = 8
+
+    @property
+    def size(self) -> int:
+        """The bytes of memory that reading it takes."""
+        return math.prod(self.shape) * self.width
 
     @property
     def array(self) -> Voxels:

@@ -118,7 +118,8 @@ def header(path: Path) -> Scan:
     scale = 1.0 if slope is None else slope, inter or 0.0
     load = partial(_load, path, packed, offset, dtype, shape, scale)
     plain = None if packed else Plain(path, offset, dtype, scale)
-    return Scan(path, shape, spacing, NiftiGeometry(path, blob), (path,), notes, load, plain)
+    width = dtype.itemsize * (1 if dtype.isnative else 2) + (0 if scale == (1.0, 0.0) else max(4, dtype.itemsize))
+    return Scan(path, shape, spacing, NiftiGeometry(path, blob), (path,), notes, load, plain, width=width)
 
 
 def _load(

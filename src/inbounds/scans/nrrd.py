@@ -82,7 +82,8 @@ def header(path: Path) -> Scan:
     check_room(data, promised, max(0, there - offset), EXPANSION[packing])
     load = partial(_load, data, offset, packing, dtype, shape)
     plain = Plain(data, offset, dtype) if packing == "raw" else None
-    return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), (), load, plain)
+    width = dtype.itemsize * (1 if dtype.isnative else 2)
+    return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), (), load, plain, width=width)
 
 
 def _fields(path: Path) -> tuple[dict[str, str], int]:

@@ -26,6 +26,7 @@ PIXELS = 1 << 27
 """Of one picture, at most: twice what is largest in radiology. Pillow looks at the first page only."""
 PAGES = 10_000
 _TILE_WIDTH, _TILE_LENGTH = 322, 323  # the numbers of TIFF
+_BYTES = {"I": 4, "F": 4, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}
 _GRAY = ("1", "L", "P", "RGB", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 
 
@@ -77,7 +78,7 @@ def header(path: Path) -> Scan:
         names = tuple(file.name for file in files)
     if not files:
         raise BadInput(f"{path}: the folder holds no PNG or TIFF pictures; give the folder that holds the slices")
-    pages, size = 0, None
+    pages, size, width = 0, None, 1
     for file in files:
         with _picture(file) as picture:
             for number, page in enumerate(_pages(file, picture)):
@@ -89,10 +90,11 @@ def header(path: Path) -> Scan:
                         f"{file}: page {pages} of the scan is {by(page.size)} pixels, the first is {by(size)}; all "
                         "slices of a scan have one size: remove what is no slice, or give each picture as a scan"
                     )
-                pages += 1
+                pages, width = pages + 1, max(width, _BYTES.get(page.mode, 1))
     columns, rows = size or (0, 0)
     load = partial(_load, path, tuple(files))
-    return Scan(path, (pages, rows, columns), (1.0, 1.0, 1.0), PictureGeometry(names, pages), tuple(files), (), load)
+    geometry = PictureGeometry(names, pages)
+    return Scan(path, (pages, rows, columns), (1.0, 1.0, 1.0), geometry, tuple(files), (), load, width=2 * width)
 
 
 @contextmanager

@@ -23,8 +23,9 @@ from pathlib import Path
 import numpy as np
 
 from inbounds.errors import BadInput
+from inbounds.memory import require
 from inbounds.scans import dicom, metaimage, nifti, nrrd, pictures
-from inbounds.scans.format import Mask, Scan, Voxels
+from inbounds.scans.format import Mask, Scan, Voxels, by
 from inbounds.writing import put, workspace
 
 _FORMATS = (nifti, metaimage, nrrd, pictures, dicom)
@@ -65,7 +66,10 @@ def header(path: Path) -> Scan:
         BadInput: For everything that can be known to be wrong without looking at the voxels.
     """
     if reader := _reader(path):
-        return reader(path)
+        scan = reader(path)
+        what = f"{path}: a scan of {by(scan.shape)} voxels (slices, rows, columns)"
+        require(scan.size, what, "correct its header if it is not as large, or cut or resample the scan")
+        return scan
     if path.is_dir():
         raise BadInput(
             f"{path}: the folder holds neither pictures nor DICOM files; give a scan, such as a .nii.gz file"
@@ -81,8 +85,12 @@ def read(path: Path) -> Scan:
     Raises:
         BadInput: Naming the file, what is wrong with it and the remedy.
     """
-    scan = header(path)
-    array = scan.load(False)
+    return filled(header(path))
+
+
+def filled(head: Scan) -> Scan:
+    """The same scan with its voxels, of which only the header was read."""
+    path, array = head.path, head.load(False)
     low, high = array.min(), array.max()  # both are NaN if any voxel is
     if not (np.isfinite(low) and np.isfinite(high)):
         bad = ~np.isfinite(array)
@@ -93,7 +101,7 @@ def read(path: Path) -> Scan:
         )
     if low == high:
         raise BadInput(f"{path}: every voxel is {low}: nothing to learn from; check that this is the scan you meant")
-    return replace(scan, voxels=array)
+    return replace(head, voxels=array)
 
 
 def read_labels(path: Path) -> Scan:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage  # type: ignore[import-untyped]
 
-from inbounds.sources.source import Loaded, Source
+from inbounds.sources.source import Extent, Loaded, Source
 
 Phase: TypeAlias = Literal["ED", "ES"]
 Field: TypeAlias = npt.NDArray[np.float64]
@@ -32,6 +32,10 @@ CLASSES = ("background", "RV", "MYO", "LV")
 SMALLEST = 48
 """The shortest side, in pixels, on which the wall of every heart is still wider than a pixel."""
 
+_SLICES = 11
+"""The most that a scan has."""
+_DRAWING = 32
+"""Bytes of memory that drawing it takes for each voxel, about."""
 _CLOSED = 4.5
 """Radius in mm below which a cavity near the apex counts as closed."""
 
@@ -47,6 +51,7 @@ def sources(patients: int, *, side: int = 96, seed: int = 0) -> list[Source]:
             partial(generate, patient, phase, shape=(side, side), seed=seed),
             split="train" if patient <= training else "validation",
             phase=phase,
+            extent=Extent((_SLICES, side, side), (10.0, 1.5, 1.5), 1, _SLICES * side * side * _DRAWING),
         )
         for patient in range(1, patients + 1)
         for phase in phases

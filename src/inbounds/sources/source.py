@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from jaxtyping import Shaped, UInt8
 
 from inbounds.errors import BadInput
 from inbounds.scans.format import Scan
-from inbounds.scans.scan import header, read, read_labels, same_geometry, stem
+from inbounds.scans.scan import filled, header, read_labels, same_geometry, stem
 
 GIVEN = "given"
 """The annotation that masks with unlabelled pixels are of, and complete ones beside them."""
@@ -39,6 +40,23 @@ class Loaded:
 
 
 @dataclass(frozen=True)
+class Extent:
+    """How large a scan is, by its headers alone.
+
+    Attributes:
+        shape: Slices, rows and columns.
+        spacing: In mm, between them.
+        channels: How many there are.
+        size: The bytes of memory that reading it takes, masks included.
+    """
+
+    shape: tuple[int, int, int]
+    spacing: tuple[float, float, float]
+    channels: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Source:
     """One scan to be prepared.
 
@@ -51,6 +69,7 @@ class Source:
         group: Such as the pathology.
         weak: The names of the annotations that people gave.
         truth: Whether there is a full mask.
+        extent: How large it is, where that is known before it is read.
     """
 
     name: str
@@ -61,6 +80,7 @@ class Source:
     group: str = ""
     weak: tuple[str, ...] = ()
     truth: bool = True
+    extent: Extent | None = None
 
 
 def from_files(
@@ -90,12 +110,18 @@ def from_files(
         phase: Such as ED.
         group: Such as the pathology.
     """
-    head = header(images[0])
-    for other in (*images[1:], *([labels] if labels else []), *(file for file, _ in (weak or {}).values())):
-        same_geometry(head, header(other))
     weak = dict(weak or {})
+    heads, drawn = (
+        [header(file) for file in files]
+        for files in (images, [*([labels] if labels else []), *(file for file, _ in weak.values())])
+    )
+    for other in (*heads[1:], *drawn):
+        same_geometry(heads[0], other)
+    shape, several = heads[0].shape, 1 + (len(heads) > 1)
+    size = several * sum(head.size for head in heads) + len(drawn) * math.prod(shape)
+    extent = Extent(shape, heads[0].spacing, len(heads), size + max((head.size for head in drawn), default=0))
     load = partial(_load, images, labels, weak, dict(values) if values else {k: k for k in range(classes)})
-    return Source(name, patient, load, split, phase, group, tuple(weak), truth=labels is not None)
+    return Source(name, patient, load, split, phase, group, tuple(weak), labels is not None, extent)
 
 
 def by_name(files: Iterable[Path]) -> dict[str, Path]:
@@ -126,7 +152,7 @@ def _load(
 ) -> Loaded:
     from inbounds.annotations.annotation import UNLABELLED  # with which comes torch, and finding scans needs none
 
-    scans = [read_image(file) for file in images]
+    scans = [read_image(header(file)) for file in images]
     notes = [note for scan in scans for note in scan.notes]
 
     def classes(file: Path, values: Mapping[int, int]) -> UInt8[np.ndarray, "slices rows columns"]:
@@ -144,9 +170,9 @@ def stacked(scans: Sequence[Scan]) -> Shaped[np.ndarray, "channels slices rows c
     return scans[0].array[None] if len(scans) == 1 else np.stack([scan.array for scan in scans])
 
 
-def read_image(file: Path) -> Scan:
-    """One channel of a scan, whose voxels are numbers that a scanner may give."""
-    scan = read(file)
+def read_image(head: Scan) -> Scan:
+    """One channel of a scan by its header; its voxels are numbers that a scanner may give."""
+    scan, file = filled(head), head.path
     peak = max(abs(float(scan.array.min())), abs(float(scan.array.max())))
     if peak > 1e30:  # far beyond any scanner, and far enough from the end of the numbers to reckon with
         raise BadInput(f"{file}: voxels reach {peak:.3g}, which is no brightness; check the header's slope, or rescale")

@@ -16,12 +16,14 @@ import numpy as np
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.described import check_names, shortened, written
 from inbounds.errors import BadInput
-from inbounds.scans.format import Spacing
+from inbounds.memory import amount, require_disk
+from inbounds.scans.format import Spacing, by
 from inbounds.sources.source import GIVEN, Loaded, Source
 from inbounds.store.blocks import checksum, digest
 from inbounds.store.brightness import Window, black_and_white, on_grid
 from inbounds.store.description import IMAGES, SCHEMA, TRUTH, About, Description
 from inbounds.store.grid import MOST_SIDE, GridWindow, Shape
+from inbounds.store.needs import check_memory, preparing, stored
 from inbounds.store.record import Record
 from inbounds.store.rle import array_file, labels_file, open_array
 from inbounds.store.split import both_sides, some
@@ -75,6 +77,12 @@ class Plan:
     spacing: Spacing | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if min(self.shape) < 1:
+            raise BadInput(f"a grid of {by(self.shape)} pixels holds no slice; give sides of 16 or more (--side)")
+        if self.pixel is not None and not 0 < self.pixel < math.inf:
+            raise BadInput(f"a pixel of {self.pixel:g} mm cannot be; give a number above 0, such as 1.25 (--pixel)")
+
     @property
     def source(self) -> dict[str, Any]:
         """What a store says of it."""
@@ -120,11 +128,25 @@ class Report:
     lost: int
 
 
-def placed(
-    original: Shape, shape: Shape, spacing: tuple[float, float, float], fit: Fit, pixel: float | None
-) -> GridWindow:
-    """How a slice lies on the grid: with pixels of so many mm, or by a rule that knows rows and columns alone."""
-    return fit(original, shape) if pixel is None else GridWindow.metric(original, shape, spacing[1:], pixel)
+def placed(name: str, original: Shape, spacing: Spacing, plan: Plan) -> GridWindow:
+    """How a slice lies on the grid: with pixels of so many mm, or by a rule that knows rows and columns alone.
+
+    Raises:
+        BadInput: It is lost on the grid: all of it in one pixel, or one of its own larger than all of the grid.
+    """
+    if plan.pixel is None:
+        return plan.fit(original, plan.shape)
+    sizes = spacing[1:]
+    covered = [side * plan.pixel / size for side, size in zip(plan.shape, sizes, strict=True)]
+    small = any(side * size < plan.pixel for side, size in zip(original, sizes, strict=True))
+    if small or min(covered) < 1:
+        raise BadInput(
+            f"{name}: its pixels measure {sizes[0]:g} x {sizes[1]:g} mm, so that a grid of {by(plan.shape)} pixels of "
+            f"{plan.pixel:g} mm would cover {covered[0]:,.6g} x {covered[1]:,.6g} of them, "
+            f"{amount(4 * covered[0] * covered[1])} of memory, and a slice has {by(original)}; are they in metres? "
+            "`prepare folder --spacing Z,Y,X` says what they are, --pixel what the grid's are"
+        )
+    return GridWindow.metric(original, plan.shape, sizes, plan.pixel)
 
 
 def prepare(
@@ -150,6 +172,7 @@ def prepare(
     there = {record.name for record in records}
     if twice := [name for name, count in Counter(source.name for source in sources).items() if count > 1]:
         raise BadInput(f"two scans are called {twice[0]!r}; names must differ: is a patient there twice?")
+    _check_room(sources, path, plan, onto)
     channels = onto.channels if onto else 0
     notes: list[str] = []
     cut: list[str] = []
@@ -184,7 +207,7 @@ def prepare(
                 if plan.spacing:
                     loaded = replace(loaded, spacing=plan.spacing)
                 slices, rows, columns = loaded.image.shape[1:]
-                fit = placed((rows, columns), plan.shape, loaded.spacing, plan.fit, plan.pixel)
+                fit = placed(source.name, (rows, columns), loaded.spacing, plan)
                 if append_image is None:
                     channels = len(loaded.image)
                     append_image = images()
@@ -230,6 +253,18 @@ def prepare(
     if bare and expected:
         doubts.append(f"{_count(bare, NAMED)} no mask, where others have one")
     return Report(Store(path), (*doubts, *notes), sum(record.lost for record in records))
+
+
+def _check_room(sources: Sequence[Source], path: Path, plan: Plan, onto: Store | None) -> None:
+    """Refuse, by the scans' headers, what memory or disk have no room for."""
+    needed = stored(onto.slices, onto.channels, onto.shape, plan.dtype) if onto else 0
+    for source in sources:
+        if (extent := source.extent) is not None:
+            extent = replace(extent, spacing=plan.spacing or extent.spacing)
+            fit = placed(source.name, extent.shape[1:], extent.spacing, plan)
+            check_memory(preparing(extent, fit, source.truth + len(source.weak)), source.name, extent, fit)
+            needed += stored(extent.shape[0], extent.channels, plan.shape, plan.dtype)
+    require_disk(needed, path, f"a store of {len(sources)} scans on a grid of {by(plan.shape)}")
 
 
 def _sums(folder: Path, shape: Shape, records: Sequence[Record]) -> dict[str, Any]:

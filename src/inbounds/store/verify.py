@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -106,13 +107,14 @@ def _annotation(store: Store, name: str, checks: list[str], disagreements: dict[
     as_asked[[k for k in range(1, len(store.classes)) if k not in asked]] = 0
     differ = 0
     for record in store.records:
-        given = label[record.first : record.range.stop]
-        wrong = (given >= len(store.classes)) & (given != UNLABELLED)
-        if wrong.any():
-            raise BadInput(f"{file}: {record.name} holds {given[wrong][0]}, which is no class; annotate again")
-        if record.truth:
-            truth = as_asked[store.truth[record.first : record.range.stop]]
-            differ += int(((given != UNLABELLED) & (truth != UNLABELLED) & (given != truth)).sum())
+        here = slice(record.first, record.range.stop)
+        for given, real in zip(label[here], store.truth[here] if record.truth else repeat(None), strict=False):
+            wrong = (given >= len(store.classes)) & (given != UNLABELLED)
+            if wrong.any():
+                raise BadInput(f"{file}: {record.name} holds {given[wrong][0]}, which is no class; annotate again")
+            if real is not None:
+                truth = as_asked[real]
+                differ += int(((given != UNLABELLED) & (truth != UNLABELLED) & (given != truth)).sum())
     seeds = about.get("simulated") and about.get("strategy") != "box"
     if seeds and differ:
         raise BadInput(f"{file}: {differ} seeds lie outside the truth; annotate again")

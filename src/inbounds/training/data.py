@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from inbounds.batches.samples import Samples, load, truth_of
 from inbounds.config import Hybrid
+from inbounds.memory import available
 from inbounds.runs.run import Run
 
 T = TypeVar("T")
@@ -61,10 +61,6 @@ class Data:
 
 
 def _memory(device: torch.device) -> float:
-    """Bytes: what is free on a GPU, all of a computer's; without bound where that is unknown."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # as on Windows
-        return math.inf
+    """Bytes that are free; without bound where that is unknown."""
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available()
+    return math.inf if free is None else free
