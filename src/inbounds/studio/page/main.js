@@ -5,6 +5,7 @@ import { ask, attempt, count, el, toast } from "./dom.js";
 import { ExportPage } from "./export.js";
 import { help } from "./help.js";
 import { key } from "./keys.js";
+import { rows } from "./panels.js";
 import { scansPage } from "./scans.js";
 import { refresh, refreshSoon, state, step, subscribe, tell } from "./state.js";
 import { TrainPage } from "./train.js";
@@ -22,7 +23,8 @@ function tabs() {
 }
 
 /** Go to a tab. */
-function show(name, scan = state.scan) {
+function show(name, chosen = null) {
+  const scan = chosen ?? state.scan;
   if (name === tab && screen.childElementCount && name !== "label" && name !== "review") return;
   tab = name;
   work = null;
@@ -31,7 +33,7 @@ function show(name, scan = state.scan) {
   if (name === "label" || name === "review") {
     work = new Workspace(name === "review");
     screen.replaceChildren(work.element);
-    work.open(scan ?? firstOf(name === "review"));
+    work.open(name === "review" && !chosen ? worst() : (scan ?? worst()));
     work.element.querySelector(".stage").focus({ preventScroll: true });
   } else if (name === "scans") {
     screen.replaceChildren(scansPage());
@@ -43,10 +45,8 @@ function show(name, scan = state.scan) {
   window.studio = { state, work, page };
 }
 
-function firstOf(review) {
-  const there = state.project.scans.filter((row) => !row.error);
-  return (review ? there.find((row) => row.predicted) : there[0])?.id ?? there[0]?.id ?? null;
-}
+/** The scan to begin with: in review the one with most against its mask, else the first. */
+const worst = () => rows(tab === "review").find((row) => !row.error)?.id ?? null;
 
 /** The line at the top: what is known, and what is missing. */
 function known() {

@@ -32,7 +32,7 @@ export class TrainPage {
           busy && el("button", { "data-do": "stop", onclick: () => this.#ask("stop") }, "Stop"))),
       busy && el("div", { class: "bar" }, el("i", { "data-bar": "" })),
       missing.length > 0 && !busy && el("section", { class: "card" }, el("h3", {}, "Still missing"), el("ul", {}, missing.map((what) => el("li", {}, what)))),
-      !first && el("section", { class: "card" }, el("h3", {}, "How it goes"), this.#curves(training)),
+      !first && el("section", { class: "card" }, el("h3", {}, "How it goes"), this.#curves(training), el("p", { class: "note" }, "Each curve on a scale of its own: what the loss is made of, and its last value. The sum may rise while bounds come in.")),
       this.#masks(),
       training.words?.length > 0 && el("section", { class: "card" }, el("h3", {}, "What was chosen for these data"), el("ul", {}, training.words.map((words) => el("li", {}, words)))),
       training.commands?.length > 0 && el("section", { class: "card" }, el("h3", {}, "The same by hand"), el("pre", {}, training.commands.join("\n"))),
