@@ -73,7 +73,9 @@ function measure(kind, fact, save) {
     const part = Math.min(90, Math.max(0, Number(share.value) || 0)) / 100;
     const wanted = text === "" ? null : { low: round(value * (1 - part)), high: round(value * (1 + part)), unit: unit.value ?? "ml" };
     if (!wanted && !size) return null;
-    return save(wanted);
+    const kept = await save(wanted);
+    if (!kept) number.value = size ? short(middle) : ""; // it was refused
+    return kept;
   };
   for (const field of [number, share, unit]) {
     field.addEventListener("change", keep);

@@ -82,8 +82,7 @@ subscribe(async (news) => {
   }
   if (news.kind) {
     refreshSoon();
-    if (work && news.scan === state.scan && news.who !== state.who) work.changed();
-    if (work && news.kind === "mask" && news.scan === state.scan) { work.slices.forgetMasks(); work.changed(); }
+    if (work?.open_ && news.scan === state.scan && news.sequence > (work.open_.sequence ?? 0)) work.changed();
   }
   return undefined;
 });

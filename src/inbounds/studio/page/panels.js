@@ -11,6 +11,7 @@ export function panels(work) {
     el("h3", {}, work.review ? "Worst first" : "Scans"),
     el("div", { class: "list" }, rows(work.review).map((row) => entry(row, work)))));
   work.left.scrollTop = top;
+  if (work.right.contains(document.activeElement) && document.activeElement.matches("input:not([type=range])")) return; // somebody types
   work.right.replaceChildren(...[
     work.review && verdict(work),
     section("Tools", tools(work), radius(work)),

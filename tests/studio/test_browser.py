@@ -1,0 +1,270 @@
+"""The studio as people meet it: a real browser, real mouse and keys, and what they leave on the disk."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from itertools import permutations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from browsing import BRIGHT, api, browser, label, on_screen, open_page, pick, settled, studio, until
+
+nibabel = pytest.importorskip("nibabel")
+pytestmark = pytest.mark.plain  # a process of its own: nothing of it would be checked
+__all__ = ["browser"]
+
+CORNER = np.array([2, 2, 2])
+"""So many voxels from the patient's right, front and head lies the middle of the bright block."""
+SIDES = {"axial": "RLAP", "coronal": "RLSI", "sagittal": "APSI"}
+
+
+def turned(axes: tuple[int, ...], flips: tuple[int, ...], path: Path) -> tuple[int, int, int]:
+    """Write a scan whose axes lie so in the body, with one bright block; return its middle as slice, row, column."""
+    shape, spacing = np.array([11, 9, 7]), np.array([1.0, 1.0, 5.0])  # of columns, rows, slices
+    affine = np.eye(4)
+    affine[:3, :3] = 0
+    voxel = np.zeros(3, dtype=int)
+    towards_corner = (1, 1, 1)  # right, anterior, superior
+    for axis, (body, flip) in enumerate(zip(axes, flips, strict=True)):
+        affine[body, axis] = flip * spacing[axis]
+        voxel[axis] = shape[axis] - 1 - CORNER[axis] if flip == towards_corner[body] else CORNER[axis]
+    image = np.random.default_rng(0).integers(0, 60, shape).astype(np.int16)
+    image[tuple(slice(at - 1, at + 2) for at in voxel)] = 1000
+    nibabel.Nifti1Image(image, affine).to_filename(path)
+    column, row, at = (int(each) for each in voxel)
+    return at, row, column
+
+
+@pytest.fixture(scope="module")
+def all_ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, dict[str, tuple[int, int, int]]]]:
+    """A studio on scans that lie in all 48 ways along the axes of the body."""
+    folder = tmp_path_factory.mktemp("ways") / "scans"
+    folder.mkdir()
+    there = {}
+    for axes, flips in product(permutations(range(3)), product((1, -1), repeat=3)):
+        name = "".join("RAS"[axis] if flip > 0 else "LPI"[axis] for axis, flip in zip(axes, flips, strict=True))
+        there[name] = turned(axes, flips, folder / f"{name}.nii.gz")
+    with studio(folder, "--classes", "background,spot") as server:
+        yield server, there
+
+
+def test_a_click_on_a_bright_voxel_labels_that_voxel_however_the_scan_lies(browser: Any, all_ways: Any) -> None:
+    server, there = all_ways
+    page = open_page(browser, server.url)
+    page.locator("[data-tab=label]").click()
+    assert len(there) == 48
+    for name in there:
+        label(page, name)
+        pick(page, "point", 1)
+        for view in range(3):
+            find_and_click(page, view)
+    export = api(page, server.url.split("/?")[0] + "/api/export", {"who": "Ana"})
+    with (Path(export["folder"]) / "clicks.csv").open(encoding="utf-8") as stream:
+        rows = [
+            (row["case"], (int(row["slice"]), int(row["row"]), int(row["column"]))) for row in csv.DictReader(stream)
+        ]
+    assert sorted(rows) == sorted(there.items())
+    assert page.errors == []
+
+
+def find_and_click(page: Any, view: int) -> None:
+    """Look through a plane for the bright voxel, zoom in, and click on it; check what lies on which side."""
+    box = page.locator(f"canvas[data-view='{view}']").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    for _ in range(12):
+        page.mouse.wheel(0, -40)
+    settled(page)
+    for _ in range(12):
+        if page.evaluate(BRIGHT, view):
+            break
+        page.mouse.wheel(0, 40)
+        settled(page)
+    page.mouse.wheel(0, 40)  # from the block's first slice to its middle
+    settled(page)
+    bright = page.evaluate(BRIGHT, view)
+    words = page.locator(".view").nth(view).locator(".word")
+    plane = words.nth(4).inner_text().split(" ")[0]
+    letters = "".join(words.nth(side).inner_text() for side in range(4))
+    assert letters == SIDES[plane]
+    # Right, front and head are where the voxel is; on the screen they are left, left and top.
+    assert bright["across"] < 0.5
+    assert bright["down"] < 0.5
+    page.mouse.move(bright["x"], bright["y"])
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -150)
+    page.keyboard.up("Control")
+    settled(page)
+    bright = page.evaluate(BRIGHT, view)
+    before = page.evaluate("studio.state.project.sequence")
+    with page.expect_response(lambda answer: "/api/actions" in answer.url) as answered:
+        page.mouse.click(bright["x"], bright["y"])
+    assert answered.value.ok, before
+    settled(page)
+
+
+@pytest.fixture
+def hearts(tmp_path: Path) -> Path:
+    """Some generated hearts, and one file that is no scan."""
+    from inbounds.cli import app
+
+    app(["example", str(tmp_path / "hearts"), "--patients", "4", "--side", "48"], standalone_mode=False)
+    folder = tmp_path / "hearts" / "scans"
+    (folder / "broken.nii.gz").write_bytes(b"this is no scan, whatever its name says")
+    return folder
+
+
+def drag(page: Any, *places: tuple[float, float], button: str = "left") -> None:
+    page.mouse.move(*places[0])
+    page.mouse.down(button=button)
+    for place in places[1:]:
+        page.mouse.move(*place, steps=4)
+    page.mouse.up(button=button)
+    settled(page)
+
+
+def labelled(page: Any) -> dict[int, int]:
+    """How many pixels of the large slice have which label, as the page shows it."""
+    values = page.evaluate("Array.from(studio.work.views[0].viewport.shown.labels)")
+    found, counts = np.unique([value for value in values if value != 255], return_counts=True)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def test_what_a_person_does_is_kept_shared_and_undone(browser: Any, hearts: Path) -> None:
+    with studio(hearts, "--classes", "background,RV,MYO,LV") as server:
+        page = open_page(browser, server.url)
+        assert page.locator(".scan.broken").count() == 1
+        assert "broken" in page.locator(".scan.broken .name").inner_text()
+        page.locator(".scan:not(.broken)").first.click()
+        settled(page)
+
+        # A stroke with the mouse, background with another, one voxel erased.
+        middle, above = on_screen(page, 0, 24, 24), on_screen(page, 0, 6, 24)
+        pick(page, "brush", 3)
+        drag(page, middle, on_screen(page, 0, 27, 26))
+        page.keyboard.press("0")
+        drag(page, on_screen(page, 0, 6, 6), above)
+        counts = labelled(page)
+        assert set(counts) == {0, 3}
+        assert counts[0] >= 18
+        pick(page, "eraser", 3)
+        page.mouse.click(*above)
+        settled(page)
+        assert labelled(page)[0] < counts[0]
+        page.keyboard.press("Control+z")
+        until(lambda: labelled(page) == counts)
+        page.keyboard.press("Control+Shift+z")
+        until(lambda: labelled(page)[0] < counts[0])
+
+        # The wheel changes the slice, the right button brightness, and neither labels anything.
+        before = page.locator(".view.large").get_attribute("data-slice")
+        page.mouse.wheel(0, 40)
+        settled(page)
+        assert page.locator(".view.large").get_attribute("data-slice") != before
+        drag(page, middle, above, button="right")
+        assert page.evaluate("studio.work.level[0] !== 0 || studio.work.level[1] !== 255")
+        assert labelled(page) == {}
+
+        # A second person in a second tab sees it, and neither overwrites the other.
+        other = open_page(browser, server.url, "Ben")
+        label(other, page.evaluate("studio.state.scan"))
+        other.keyboard.press("1")
+        pick(other, "point", 1)
+        other.mouse.click(*on_screen(other, 0, 30, 10))
+        settled(other)
+        page.mouse.wheel(0, -40)
+        settled(page)
+        until(lambda: labelled(page).get(1) == 1)
+        assert labelled(page)[3] == counts[3]
+        assert labelled(other) == labelled(page)
+        assert other.errors == []
+
+        assert page.errors == []
+        kept, scan = labelled(page), page.evaluate("studio.state.scan")
+
+    # The power goes off; all of it is there afterwards, undo as well.
+    with studio(hearts) as server:
+        page = open_page(browser, server.url)
+        label(page, scan)
+        assert labelled(page) == kept
+        page.keyboard.press("Control+z")
+        until(lambda: labelled(page)[0] == counts[0])
+        assert page.errors == []
+
+
+def test_everything_goes_by_keyboard(browser: Any, hearts: Path) -> None:
+    with studio(hearts, "--classes", "background,RV,MYO,LV") as server:
+        page = open_page(browser, server.url)
+        page.keyboard.press("F2")
+        settled(page)
+        for key in ("p", "3", "Alt+ArrowRight", "Alt+ArrowDown", "Enter"):
+            page.keyboard.press(key)
+            settled(page)
+        assert labelled(page) == {3: 1}
+        start = int(page.locator(".view.large").get_attribute("data-slice"))
+
+        # An area in this slice, copied to the neighbours; absent in three others at once; a volume.
+        page.keyboard.press("s")
+        page.keyboard.type("300")
+        page.keyboard.press("Enter")
+        facts = until(lambda: page.evaluate("studio.work.open_.facts"))
+        assert [(fact["slice"], fact["class"], fact["size"]["unit"]) for fact in facts] == [(start, 3, "mm2")]
+        assert facts[0]["size"]["low"] == pytest.approx(255)
+        page.keyboard.press("c")
+        until(lambda: len(page.evaluate("studio.work.open_.facts")) == 3)
+        page.keyboard.press("Home")
+        page.keyboard.press("Shift+ArrowDown")
+        page.keyboard.press("n")
+        absent = until(lambda: [f for f in page.evaluate("studio.work.open_.facts") if f["present"] is False])
+        assert sorted(fact["slice"] for fact in absent) == [0, 1]
+        page.keyboard.press("v")
+        page.keyboard.type("60")
+        page.keyboard.press("Enter")
+        until(lambda: any(fact["slice"] is None for fact in page.evaluate("studio.work.open_.facts")))
+
+        # What cannot be is refused in words, and nothing changes.
+        page.keyboard.press("s")
+        page.keyboard.type("9999999")
+        page.keyboard.press("Enter")
+        page.locator(".toast.bad", has_text="LV").wait_for()
+        assert len(page.evaluate("studio.work.open_.facts")) == 6
+        page.keyboard.press("F1")
+        page.locator("[aria-label='delete LV']").click()
+        page.locator(".toast.bad", has_text="LV").first.wait_for()
+        assert page.evaluate("studio.state.project.classes.length") == 3
+        page.keyboard.press("?")
+        assert page.locator("dialog h2").inner_text() == "Keys and tools"
+        assert page.errors == []
+
+
+def test_a_size_is_drawn_as_an_ellipse_and_a_box_makes_background(browser: Any, hearts: Path) -> None:
+    with studio(hearts, "--classes", "background,heart") as server:
+        page = open_page(browser, server.url)
+        page.keyboard.press("F2")
+        settled(page)
+        pick(page, "ellipse", 1)
+        drag(page, on_screen(page, 0, 10, 10), on_screen(page, 0, 30, 40))
+        fact = until(lambda: page.evaluate("studio.work.open_.facts"))[0]
+        mm = page.evaluate("studio.work.open_.planes[0].mm")
+        assert (fact["size"]["low"] + fact["size"]["high"]) / 2 == pytest.approx(
+            np.pi / 4 * 20 * 30 * mm["down"] * mm["across"], rel=0.03
+        )
+        page.keyboard.press("PageDown")
+        settled(page)
+        pick(page, "box", 1)
+        drag(page, on_screen(page, 0, 12, 12), on_screen(page, 0, 35, 35))
+        counts = until(lambda: labelled(page))
+        assert set(counts) == {0}
+        assert counts[0] == pytest.approx(48 * 48 - 24 * 24, abs=100)
+        assert page.errors == []
+
+
+def test_a_page_without_the_token_gets_nothing(browser: Any, hearts: Path) -> None:
+    with studio(hearts, "--classes", "background,heart") as server:
+        page = browser.new_context().new_page()
+        page.goto(server.url.split("?")[0])
+        assert "inbounds studio" not in page.content() or "token" in page.inner_text("body")
+        assert page.request.get(server.url.split("?")[0] + "api/project").status == 401
