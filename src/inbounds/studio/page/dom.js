@@ -50,14 +50,13 @@ export async function attempt(doing) {
 export function ask(title, body, { ok = "OK", cancel = "Cancel" } = {}) {
   return new Promise((resolve) => {
     const form = el("form", { method: "dialog" }, el("h2", {}, title), body);
-    const close = (answer) => () => { box.close(); resolve(answer); };
+    const close = (answer) => () => { box.close(); box.remove(); resolve(answer); };
     form.append(el("div", { class: "row" },
       el("button", { class: "main", value: "ok" }, ok),
       cancel && el("button", { type: "button", onclick: close(null) }, cancel)));
     form.addEventListener("submit", (event) => { event.preventDefault(); close(Object.fromEntries(new FormData(form)))(); });
     const box = el("dialog", { oncancel: close(null) }, form);
     [...form.children].slice(1).forEach((child) => child.style.setProperty("margin-top", "12px"));
-    box.addEventListener("close", () => box.remove());
     document.body.append(box);
     box.showModal();
   });

@@ -16,6 +16,7 @@ const screen = document.getElementById("screen");
 let tab = "scans";
 let work = null;
 let page = null;
+window.studio = { state, get work() { return work; } }; // for whoever looks into the page
 
 function tabs() {
   document.getElementById("tabs").replaceChildren(...Object.entries(TABS).map(([name, words], index) =>
@@ -42,7 +43,6 @@ function show(name, chosen = null) {
     screen.replaceChildren(page.element);
     page.draw();
   }
-  window.studio = { state, work, page };
 }
 
 /** The scan to begin with: in review the one with most against its mask, else the first. */
