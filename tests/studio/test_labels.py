@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inbounds.studio import labels as room
 from inbounds.studio.labels import UNLABELLED, Labels, pack, unpack
 
 SHAPE = (3, 4, 5)
@@ -43,6 +45,21 @@ def test_packed_voxels_come_back(where: np.ndarray, seed: int) -> None:
     back, classes = unpack(pack(where[order], values[order]))
     assert np.array_equal(back, where)
     assert np.array_equal(classes, values)
+
+
+def test_the_last_actions_are_taken_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "REMEMBERED", 20)
+    made, states = Labels(SHAPE), []
+    for action in range(1, 6):
+        states.append(made.array.copy())
+        made.put(np.arange(action, action + 7), action, action)
+    assert not made.take_back(4)  # not the last
+    for action in (5, 4):
+        assert made.take_back(action)
+        assert np.array_equal(made.array, states[action - 1])
+        assert np.array_equal(made.classes, np.bincount(made.array.ravel(), minlength=256))
+    assert not made.take_back(3)  # forgotten: there was no room
+    assert made.last == room.FORGOTTEN
 
 
 def test_painted_masks_take_little_room() -> None:

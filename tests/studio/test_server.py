@@ -106,6 +106,25 @@ def test_undo_and_redo_without_limit_across_restarts(tmp_path: Path) -> None:
         assert client.post("/api/redo", json={"who": "Ana"}).status_code == 409
 
 
+def test_taking_back_what_is_not_the_last_leaves_the_rest_as_if_it_had_never_been(tmp_path: Path) -> None:
+    root = scans(tmp_path / "scans")
+    with opened(root) as client:
+        number, rng = ids(client)["one"], np.random.default_rng(0)
+        for turn in range(30):
+            who = "Ana" if rng.random() < 0.5 else "Ben"
+            undo = client.post(f"/api/{rng.choice(['undo', 'redo'])}", json={"who": who}) if turn % 3 == 2 else None
+            if undo is None and turn % 7 == 5:
+                act(client, "box", scan=number, who=who, corners=[[2, 3, 3], [2, 12, 12]], **{"class": 1})
+            elif undo is None:
+                place = [2, *rng.uniform(2, 18, 2)]
+                click(client, number, place, [0, 1, 2, None][turn % 4], who=who, radius=float(rng.uniform(0, 9)))
+        now, told = client.studio.project.labels(number).array, row(client, "one")["labelled"]
+    with opened(root) as client:  # made anew, from all that was done
+        assert np.array_equal(client.studio.project.labels(number).array, now)
+        assert client.studio.project.summary(number) == client.studio.project.labels(number).summary()
+        assert row(client, "one")["labelled"] == told > 0
+
+
 def test_two_people_do_not_undo_each_other(tmp_path: Path) -> None:
     with opened(scans(tmp_path / "scans")) as client:
         number = ids(client)["one"]

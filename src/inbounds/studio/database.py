@@ -31,6 +31,9 @@ CREATE TABLE actions (
 );
 CREATE INDEX of_scan ON actions (scan, id);
 CREATE INDEX of_person ON actions (who, batch);
+CREATE INDEX of_kind ON actions (kind, undone, scan);
+CREATE INDEX of_undoing ON actions (undone);
+CREATE INDEX of_batch ON actions (batch);
 CREATE TABLE scans (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, files TEXT NOT NULL, stamp TEXT NOT NULL, header TEXT,
     error TEXT, summary TEXT
@@ -174,6 +177,12 @@ class Database:
         if scan is not None:
             where, values = f"scan = ? AND {where}", [scan, *kinds]  # type: ignore[list-item]
         return self._actions(where, *values)
+
+    def scans_with(self, kinds: Sequence[str]) -> list[int]:
+        """The scans that actions of some kinds are about."""
+        marks = ", ".join("?" * len(kinds))
+        query = f"SELECT DISTINCT scan FROM actions WHERE kind IN ({marks}) AND undone IS NULL AND scan IS NOT NULL"
+        return sorted(int(number) for (number,) in self.rows(query, *kinds))
 
     def last_done(self, who: str) -> list[Action]:
         """A person's last batch that is not undone."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +15,9 @@ from inbounds.scans.format import Shape
 from inbounds.studio.raster import Flat
 
 UNLABELLED = 255
+REMEMBERED = 4_000_000
+"""Voxels of which it is remembered what they were before, so that the last actions are taken back at once."""
+FORGOTTEN = sys.maxsize
 Values = UInt8[np.ndarray, " voxels"]
 
 
@@ -21,6 +26,7 @@ class Labels:
 
     Attributes:
         shape: Slices, rows and columns.
+        last: The last action that labelled anything.
         along: How many voxels are labelled in each slice of each axis.
         classes: How many voxels have each value; the last are the unlabelled.
     """
@@ -32,6 +38,9 @@ class Labels:
         self.along = [np.zeros(side, dtype=np.int64) for side in shape]
         self.classes = np.zeros(256, dtype=np.int64)
         self.classes[UNLABELLED] = self._kept.size
+        self.last = 0
+        self._before: deque[tuple[int, Flat, Values]] = deque()
+        self._room = REMEMBERED
 
     @property
     def array(self) -> UInt8[np.ndarray, "slices rows columns"]:
@@ -47,23 +56,40 @@ class Labels:
         """The classes plus 1, 0 where unlabelled: nothing is copied."""
         return self._kept
 
-    def put(self, where: Flat, value: int | Values) -> None:
-        """Label voxels; 255 takes labels away."""
-        flat = self._kept.reshape(-1)
-        before = flat[where]
+    def put(self, where: Flat, value: int | Values, action: int = 0) -> None:
+        """Label voxels; 255 takes labels away. The action that does it may be taken back while it is the last."""
+        before = self._kept.reshape(-1)[where]
         after = np.broadcast_to(np.asarray(value, dtype=np.uint8) + np.uint8(1), before.shape)
         changed = before != after
         where, before, after = where[changed], before[changed], after[changed]
-        flat[where] = after
+        self._change(where, before, after)
+        self._before.append((action, where, before))
+        self._room -= len(where)
+        while self._room < 0:
+            self._room += len(self._before.popleft()[1])
+        self.last = action
+
+    def take_back(self, action: int) -> bool:
+        """Undo the last action, if it is this one and what was there before is remembered; whether it was."""
+        if not self._before or self._before[-1][0] != action:
+            return False
+        _, where, before = self._before.pop()
+        self._room += len(where)
+        self._change(where, self._kept.reshape(-1)[where], before)
+        self.last = self._before[-1][0] if self._before else FORGOTTEN
+        return True
+
+    def _change(self, where: Flat, before: Values, after: Values) -> None:
+        self._kept.reshape(-1)[where] = after
         self.classes += np.bincount(after - np.uint8(1), minlength=256)
         self.classes -= np.bincount(before - np.uint8(1), minlength=256)
         more = (after != 0).astype(np.int64) - (before != 0)
         for axis, place in enumerate(np.unravel_index(where, self.shape)):
             self.along[axis] += np.bincount(place, weights=more, minlength=self.shape[axis]).astype(np.int64)
 
-    def fill(self, where: Flat, value: int) -> None:
+    def fill(self, where: Flat, value: int, action: int = 0) -> None:
         """Label those of some voxels that are unlabelled."""
-        self.put(where[self._kept.reshape(-1)[where] == 0], value)
+        self.put(where[self._kept.reshape(-1)[where] == 0], value, action)
 
     def voxels(self) -> tuple[Flat, Values]:
         """Every labelled voxel, and its class."""

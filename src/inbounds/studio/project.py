@@ -111,8 +111,7 @@ class Project:
 
     def with_facts(self) -> list[int]:
         """The scans of which anything is known as a whole or of a slice."""
-        scans = {action.scan for action in self.database.live(ABOUT_FACTS)}
-        return sorted(number for number in scans if number is not None)
+        return self.database.scans_with(ABOUT_FACTS)
 
     def accepted(self, number: int) -> int | None:
         """The training whose mask of a scan was accepted last, if that was not taken back."""
@@ -175,9 +174,8 @@ class Project:
             self.database.mark(first.batch, added if kind == "undo" else None)
             for number in {action.scan for action in batch if action.scan is not None}:
                 self._facts.pop(number, None)
-                if any(action.kind in LABELLING for action in batch):
-                    self._labels.pop(number, None)
-                    self._note(number, self.labels(number))
+                if labelling := [action for action in batch if action.scan == number and action.kind in LABELLING]:
+                    self._relabel(number, labelling, kind)
             self._classes = self._read_classes()
             used = self._used()
             if gone := sorted(used - self._classes.keys()):
@@ -185,6 +183,22 @@ class Project:
                     f"class {gone[0]} has labels or facts, so that this cannot be {kind}ne; remove them first"
                 )
             return added, first.scan, first.kind
+
+    def _relabel(self, number: int, actions: Sequence[Action], kind: str) -> None:
+        """Take back or do again what labelled a scan: the last actions at once, others by going through all of them."""
+        labels = self._labels.get(number)
+        for action in actions if kind == "redo" else reversed(actions):
+            if labels is None:
+                break
+            if kind == "undo":
+                labels = labels if labels.take_back(action.id) else None
+            elif labels.last < action.id:
+                apply(labels, action, self.entry(number))
+            else:
+                labels = None
+        if labels is None:
+            self._labels.pop(number, None)
+        self._note(number, self.labels(number))
 
     def _label(self, action: Stroke | Box) -> int:
         entry, shape = self.usable(action.scan)
@@ -303,9 +317,9 @@ def apply(labels: Labels, action: Action, entry: Entry) -> None:
     assert entry.shape is not None
     if action.kind == "stroke":
         where = stroke(content["points"], content["plane"], content["radius"], entry.shape, entry.spacing)
-        labels.put(where, UNLABELLED if content["class"] is None else content["class"])
+        labels.put(where, UNLABELLED if content["class"] is None else content["class"], action.id)
     elif action.kind == "box":
         where, _, _ = outside(content["corners"], content["plane"], entry.shape)
-        labels.fill(where, 0)
+        labels.fill(where, 0, action.id)
     elif action.voxels is not None:
-        labels.put(*unpack(action.voxels))
+        labels.put(*unpack(action.voxels), action.id)

@@ -32,18 +32,22 @@ def stroke(points: Sequence[Voxel], through: int, radius: float, shape: Shape, s
         spacing: In mm.
     """
     number, down, across = _slice_of(points, through, shape)
-    rows, columns = shape[down], shape[across]
+    mm, sides = np.array([spacing[down], spacing[across]]), np.array([shape[down], shape[across]])
     line = np.array([(point[down], point[across]) for point in points], dtype=np.float64)
-    drawn = np.zeros((rows, columns), dtype=bool)
+    # Nothing is looked at but what lies about the line.
+    low = np.floor(line.min(axis=0) - radius / mm).clip(0, sides).astype(int)
+    high = (np.ceil(line.max(axis=0) + radius / mm) + 1).clip(low, sides).astype(int)
+    drawn = np.zeros(high - low, dtype=bool)
+    line -= low
     if radius > 0:
-        _within(drawn, line, radius, (spacing[down], spacing[across]))
+        _within(drawn, line, radius, mm)
     row, column = passed(line)
-    inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
+    inside = (row >= 0) & (row < drawn.shape[0]) & (column >= 0) & (column < drawn.shape[1])
     drawn[row[inside], column[inside]] = True
     if not drawn.any():
         place = ", ".join(f"{value:g}" for value in points[0])
         raise BadInput(f"(slice, row, column) {place} lies outside the scan, which has {' x '.join(map(str, shape))}")
-    return _flat(drawn, number, through, shape)
+    return _flat(drawn, number, through, shape, low)
 
 
 def outside(corners: Sequence[Voxel], through: int, shape: Shape) -> tuple[Flat, int, int]:
@@ -56,7 +60,7 @@ def outside(corners: Sequence[Voxel], through: int, shape: Shape) -> tuple[Flat,
     inside = int(out.size - out.sum())
     if not inside:
         raise BadInput("the box lies outside the scan; draw it on the image")
-    return _flat(out, number, through, shape), inside, number
+    return _flat(out, number, through, shape, np.zeros(2, dtype=int)), inside, number
 
 
 def passed(line: Float[np.ndarray, "points 2"]) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " n"]]:
@@ -82,11 +86,10 @@ def _within(
     drawn: Bool[np.ndarray, "rows columns"],
     line: Float[np.ndarray, "points 2"],
     radius: float,
-    spacing: tuple[float, float],
+    mm: Float[np.ndarray, " 2"],
 ) -> None:
-    """Mark the pixels whose centres lie within a radius in mm of a line."""
+    """Mark the pixels whose centres lie within a radius in mm of a line; `mm` is what a pixel measures."""
     begin, end = _pieces(line)
-    mm = np.array(spacing)
     low = np.floor(np.minimum(begin, end) - radius / mm).clip(0, None).astype(int)
     high = np.ceil(np.maximum(begin, end) + radius / mm).astype(int).clip(None, np.array(drawn.shape) - 1)
     seen = (high >= low).all(axis=1)
@@ -139,11 +142,11 @@ def _slice_of(points: Sequence[Voxel], through: int, shape: Shape) -> tuple[int,
     return number, down, across
 
 
-def _flat(drawn: Bool[np.ndarray, "rows columns"], number: int, through: int, shape: Shape) -> Flat:
-    row, column = np.nonzero(drawn)
-    place = (
-        (np.full_like(row, number), row, column)
-        if through == 0
-        else ((row, np.full_like(row, number), column) if through == 1 else (row, column, np.full_like(row, number)))
-    )
-    return np.ravel_multi_index(place, shape).astype(np.int64)
+def _flat(
+    drawn: Bool[np.ndarray, "rows columns"], number: int, through: int, shape: Shape, corner: Int64[np.ndarray, " 2"]
+) -> Flat:
+    """Where in the array what was drawn lies, whose first pixel is a corner of the slice's part that was looked at."""
+    places = [axis + first for axis, first in zip(np.nonzero(drawn), corner, strict=True)]
+    places.insert(through, np.full_like(places[0], number))
+    flat: Flat = np.ravel_multi_index(tuple(places), shape).astype(np.int64)
+    return flat
