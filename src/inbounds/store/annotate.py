@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -149,16 +150,18 @@ def import_points(
     """
     clicks, ignored = _clicks(store, file)
     clicked = {(case, klass) for case, _, _, _, klass in clicks}
+    of_case: dict[str, list[Click]] = {}
+    for click in clicks:
+        of_case.setdefault(click[0], []).append(click)
     facts: list[Fact] = []  # grow while the label maps are made
 
     def pieces() -> Iterator[np.ndarray]:
         for record in track(store.records):
             label = np.full((record.slices, *store.shape), UNLABELLED, dtype=np.uint8)
             there, nearest = set(), np.full(label.shape, np.inf)
-            for case, number, row, column, klass in clicks:
-                if case == record.name:
-                    _mark(label[number], nearest[number], np.rint(record.fit.point(row, column)), radius, klass)
-                    there.add((number, klass))
+            for _, number, row, column, klass in of_case.get(record.name, ()):
+                _mark(label[number], nearest[number], np.rint(record.fit.point(row, column)), radius, klass)
+                there.add((number, klass))
             for number, klass in product(range(record.slices), range(1, len(store.classes))):
                 present = (number, klass) in there
                 if present or (absent_elsewhere and (record.name, klass) in clicked):
@@ -189,6 +192,9 @@ def import_points(
 
 def _mark(label: np.ndarray, nearest: np.ndarray, at: np.ndarray, radius: float, klass: int) -> None:
     """Label a disc where no other click is nearer; where one of another class is as near, nobody knows."""
+    reach = math.ceil(radius) + 1
+    window = tuple(slice(max(0, int(place) - reach), int(place) + reach + 1) for place in at)
+    label, nearest, at = label[window], nearest[window], at - [side.start for side in window]
     rows, columns = np.nonzero(around(label.shape, at, radius))
     here = (rows, columns)
     away = (rows - at[0]) ** 2 + (columns - at[1]) ** 2
