@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from studios import CLASSES, SHAPE, about, act, click, ids, labels, opened, row, scans, volume, write_scan
+from studios import CLASSES, SHAPE, Page, about, act, click, ids, labels, opened, row, scans, volume, write_scan
 
 
 def test_a_project_lists_its_scans_and_classes(tmp_path: Path) -> None:
@@ -62,7 +68,7 @@ def test_what_is_clicked_on_the_screen_is_the_voxel_that_is_labelled(tmp_path: P
             drawn = labels(client, number, n, plane["through"])
             assert drawn[y, x] == 1
             assert volume(3)[tuple(int(part) for part in place)] >= np.percentile(volume(3), 99)
-            assert picture.size == seen.size
+            assert picture.size == (96, round(96 * 24 * 1.5 / (20 * 2)))
 
 
 def test_strokes_label_erase_and_count(tmp_path: Path) -> None:
@@ -275,8 +281,101 @@ def test_new_scans_are_found_when_asked_for(tmp_path: Path) -> None:
         assert row(client, "one")["labelled"] == 1
 
 
+def heard(client: Page, after: int, until: int) -> list[dict[str, Any]]:
+    """What the page is told of, until an action has come."""
+    told: list[dict[str, Any]] = []
+    with client.stream("GET", "/api/events", params={"after": after}) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        for line in stream.iter_lines():
+            if line.startswith("data: "):
+                told.append(json.loads(line.removeprefix("data: ")))
+                if told[-1].get("sequence") == until:
+                    return told
+    raise AssertionError(told)
+
+
+def test_what_others_do_is_told_as_it_happens(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number = ids(client)["one"]
+        before = client.get("/api/project").json()["sequence"]
+        with ThreadPoolExecutor() as threads:
+            listening = threads.submit(heard, client, before, before + 3)
+            click(client, number, (0, 3, 3), who="Ana")
+            act(client, "fact", scan=number, who="Ben", slice=1, present=True, **{"class": 1})
+            client.post("/api/undo", json={"who": "Ana"})
+            told = [one for one in listening.result(30) if "sequence" in one]
+        assert told == [
+            {"sequence": before + 1, "scan": number, "kind": "stroke", "who": "Ana"},
+            {"sequence": before + 2, "scan": number, "kind": "fact", "who": "Ben"},
+            {"sequence": before + 3, "scan": number, "kind": "undo", "who": "Ana"},
+        ]
+        # who was away is told what was missed
+        assert [one["sequence"] for one in heard(client, before + 1, before + 3) if "sequence" in one] == [
+            before + 2,
+            before + 3,
+        ]
+
+
+def test_training_is_told_of_as_well(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client, client.stream("GET", "/api/events") as stream:
+        told = next(json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: "))
+        assert told["training"]["state"] == "idle"
+
+
+def test_two_tabs_at_once_lose_nothing(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number = ids(client)["one"]
+
+        def draw(who: str, line: int) -> None:
+            for column in range(15):
+                click(client, number, (0, line, column), who=who)
+
+        with ThreadPoolExecutor() as threads:
+            for one in [threads.submit(draw, who, line) for line, who in enumerate(("Ana", "Ana", "Ben"))]:
+                one.result(60)
+        assert (labels(client, number, 0)[:3, :15] == 1).all()
+        assert row(client, "one")["labelled"] == 45
+
+
+def test_a_full_disk_is_told_with_507_and_nothing_is_half_done(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        number, database = ids(client)["one"], client.studio.project.database
+        pages = database.rows("PRAGMA page_count")[0][0]
+        database.rows(f"PRAGMA max_page_count={pages + 1}")
+        points = [[0, row % 24, row % 20] for row in range(2000)]
+        content = {"who": "Ana", "kind": "stroke", "scan": number, "class": 1, "points": points}
+        done = 0
+        while (answer := client.post("/api/actions", json=content)).status_code == 200:
+            done += 1
+        assert answer.status_code == 507
+        assert "make room" in answer.json()["error"]
+        database.rows("PRAGMA max_page_count=100000")
+        assert (row(client, "one")["labelled"] > 0) == (done > 0)
+        click(client, number, (1, 1, 1))
+        assert labels(client, number, 1)[1, 1] == 1
+
+
+def test_a_project_of_a_thousand_scans_is_listed_at_once(tmp_path: Path) -> None:
+    root = scans(tmp_path / "scans", ("one",))
+    for number in range(1000):
+        (root / f"scan{number:04d}.nii.gz").hardlink_to(root / "one.nii.gz")
+    with opened(root) as client:
+        while any(one["shape"] is None for one in client.get("/api/project").json()["scans"]):
+            time.sleep(0.2)
+        begun = time.process_time()
+        assert len(client.get("/api/project").json()["scans"]) == 1001
+        assert time.process_time() - begun < 1
+
+
 def test_thumbnails_are_png(tmp_path: Path) -> None:
     with opened(scans(tmp_path / "scans")) as client:
-        answer = client.get(f"/api/scans/{ids(client)['one']}/thumbnail")
+        number = ids(client)["one"]
+        answer = client.get(f"/api/scans/{number}/thumbnail")
         assert answer.headers["content-type"] == "image/png"
-        assert answer.content.startswith(b"\x89PNG")
+        picture = Image.open(BytesIO(answer.content))
+        assert picture.size == (96, round(96 * 24 * 1.5 / (20 * 2)))
+        (made,) = (tmp_path / "scans-studio" / "thumbs").glob("*.png")
+        made.write_bytes(b"kept")
+        assert client.get(f"/api/scans/{number}/thumbnail").content == b"kept"
+        made.unlink()
+        assert client.get(f"/api/scans/{number}/thumbnail").content == answer.content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import math
 import shutil
@@ -32,6 +33,7 @@ from inbounds.studio.results import TABLE, Results, newest
 from inbounds.studio.rows import project_row, scan_page
 from inbounds.studio.training import Trainings
 from inbounds.studio.views import Cache, View, need, open_mask, open_view, thumbnail
+from inbounds.writing import file_aside
 
 PAGE = Path(__file__).parent / "page"
 SOON = 0.5
@@ -266,7 +268,7 @@ def _picture_routes(app: FastAPI, studio: Studio) -> None:
     @app.get("/api/scans/{number}/image/{plane}/{n}")
     def image(number: int, plane: int, n: int, request: Request) -> Response:
         shown = studio.plane(number, plane, n)
-        tag = f'"{abs(hash((project.shelf.stamp(number), number, plane, n))):x}"'
+        tag = f'"{number}-{project.shelf.stamp(number)}-{plane}-{n}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"etag": tag})
         view = studio.opened(number, LATER)
@@ -288,11 +290,16 @@ def _picture_routes(app: FastAPI, studio: Studio) -> None:
     @app.get("/api/scans/{number}/thumbnail")
     def small(number: int) -> Response:
         entry, _ = project.usable(number)
-        view = studio.opened(number, LATER)
-        if view is None:
-            return studio.loading(number)
-        assert entry.planes is not None
-        return Response(thumbnail(view, entry.planes[0]), media_type="image/png")
+        stamp = hashlib.sha256(project.shelf.stamp(number).encode()).hexdigest()[:16]
+        file = project.folder / "thumbs" / f"{number}-{stamp}.png"
+        if not file.is_file():
+            view = studio.opened(number, LATER)
+            if view is None:
+                return studio.loading(number)
+            assert entry.planes is not None
+            with file_aside(file) as part:
+                part.write_bytes(thumbnail(view, entry.planes[0]))
+        return Response(file.read_bytes(), media_type="image/png")
 
 
 def _values(text: str) -> dict[int, int | None]:
