@@ -80,3 +80,12 @@ def test_no_module_that_lies_beside_the_scans_is_imported(tmp_path: Path, monkey
         monkeypatch.setenv("PYTHONPATH", str(place))
         np.testing.assert_array_equal(read(folder).array, VOXELS)
     assert not (tmp_path / "done").exists()
+
+
+def test_a_link_to_nothing_beside_a_series(tmp_path: Path) -> None:
+    folder = dicom_series(tmp_path / "series")
+    (folder / "notes").symlink_to("gone")
+    np.testing.assert_array_equal(read(folder).array, VOXELS)
+    (folder / "9.dcm").symlink_to("gone")
+    with pytest.raises(BadInput, match=r"9\.dcm: there is no such file"):
+        read(folder)

@@ -71,7 +71,7 @@ def _series(path: Path, gdcm: Gdcm) -> dict[Path, Information]:
             continue
         try:
             head = gdcm.information(file)
-        except Damaged:
+        except (Damaged, OSError):
             if file.suffix.lower() == ".dcm":
                 bad.append(file)
             continue
