@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +19,13 @@ from torture.process import LIMIT, Command, Place, apart, faults, start
 
 SCANS, SLICES, PREDICTED = 2000, 10, 300
 SHAPE = (SLICES, 24, 24)
-STEADY = 0.3
+STEADY = 0.4
 """The share of a command's time after which its memory should be what it is."""
 EVERY = 0.05
 SLOPES = {"prepare": 25.0, "annotate": 40.0, "train": 1.0, "predict": 15.0, "verify": 10.0}
 """By how many MB a command may grow for 1,000 more scans, or slices seen by a training."""
-FILES = 3
-"""How many more files may be open late than early."""
+FILES = 8
+"""How many more files may be open late than early: a store has several that grow."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def _watched(number: int, name: str, words: list[str], items: int, place: Place)
     ended = command.ended(LIMIT * 10)
     result = Result(number, name, "load", f"{items:,} {'slices' if name == 'train' else 'scans'}")
     result.seconds, result.memory, result.problems = ended.seconds, ended.memory, faults(ended, {0}, "with a lot")
+    (place.root / f"{name}.json").write_text(json.dumps([asdict(sample) for sample in samples]), encoding="utf-8")
     late = [sample for sample in samples if sample.at > STEADY * ended.seconds]
     if len(late) < 4:
         result.outcome = "too quick to tell"

@@ -201,6 +201,7 @@ def start(words: Sequence[object], place: Place, stop: Stop | None = None) -> Co
     try:
         code = _inside([str(word) for word in words], place, stop, *files)
     except BaseException:
+        os.write(files[1], traceback.format_exc().encode())
         code = CRASHED
     os._exit(code)
 

@@ -422,6 +422,13 @@ def test_an_evaluation_of_an_earlier_epoch_is_made_anew(runs: list[Run], tmp_pat
     assert unmeasured([run], "validation") == [(run, "best"), (run, "last")]
 
 
+def test_damaged_curves_are_refused_before_anything_is_measured(runs: list[Run], tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(runs[1].path, copy, ignore=shutil.ignore_patterns("evaluation"))
+    (copy / "metrics.csv").write_bytes(b"\xff\n")
+    refused("report", copy, "--out", tmp_path / "page", saying=["metrics.csv", "UTF-8"], folder=tmp_path)
+
+
 def test_without_truth_there_is_no_dsc_but_bounds_and_pictures(runs: list[Run], store: Store, tmp_path: Path) -> None:
     """A run on scans whose truth nobody knows, which then has no best network."""
     copy = tmp_path / "blind"

@@ -221,6 +221,15 @@ def test_a_store_is_not_replaced_while_others_add_to_it_nor_added_to_while_it_is
         opened.import_facts(tmp_path / "table.csv", "seeds")
 
 
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="no devices among the files of this system")
+def test_a_device_in_a_store_is_not_copied(tmp_path: Path) -> None:
+    store = made(tmp_path / "store", {"a": heart(), "b": heart()}).path
+    nifti(tmp_path / "more" / "c.nii.gz", noise((4, 40, 36)))
+    (store / "facts").mkdir()
+    (store / "facts" / "note.txt").symlink_to("/dev/null")
+    refused("prepare", "add", tmp_path / "more", store, saying=["note.txt: this is a device"], folder=tmp_path)
+
+
 class TestKilled:
     """At every single step that touches a file, and a second try gives the store of an undisturbed run."""
 

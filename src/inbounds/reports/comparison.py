@@ -56,10 +56,13 @@ def unmeasured(runs: Sequence[Run], split: str) -> list[tuple[Run, str]]:
     """The networks to evaluate before a page can be written: no evaluation, or one of an earlier epoch.
 
     Raises:
-        BadInput: The runs cannot be compared, for they do not hold out the same scans, or one is named twice.
+        BadInput: The runs cannot be compared, for they do not hold out the same scans, or one is named twice; or the
+            curves of one are damaged, which is better heard before a long evaluation than after it.
     """
     _names(runs)
     _common_store(runs, split)
+    for run in runs:
+        read_rows(run.path / "metrics.csv", growing=True)
     wanted = [(run, model) for run in runs for model in _models(run)]
     return [(run, model) for run, model in wanted if _summary(run, split, model) is None]
 

@@ -17,6 +17,7 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.described import check_names, shortened, written
 from inbounds.errors import BadInput
 from inbounds.memory import amount, require_disk
+from inbounds.reading import regular
 from inbounds.scans.format import Spacing, by
 from inbounds.sources.source import GIVEN, Loaded, Source
 from inbounds.store.blocks import checksum, digest
@@ -185,7 +186,7 @@ def prepare(
             onto.check_same()
             onto.check_unused()
             ignored = shutil.ignore_patterns("images.npy", "truth.npy", "labels.npy", ".*")
-            shutil.copytree(path, folder, ignore=ignored, dirs_exist_ok=True)
+            shutil.copytree(path, folder, ignore=ignored, copy_function=_copy, dirs_exist_ok=True)
         with ExitStack() as open_files:
 
             def labels(name: str) -> Append:
@@ -274,6 +275,11 @@ def _sums(folder: Path, shape: Shape, records: Sequence[Record]) -> dict[str, An
     sums: dict[str, Any] = {"checksums": {IMAGES: checksum(folder / IMAGES)}, "blocks": blocks}
     known = label_sums(truth, shape, records) if truth.is_file() else {}
     return {what: sums[what] | known.get(what, {}) for what in sums}
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file, and no device, which would have no end."""
+    shutil.copy2(regular(Path(source)), target)
 
 
 def _carry_over(store: Store, append_image: Append, append_labels: Mapping[str, Append]) -> None:
