@@ -31,7 +31,7 @@ def bench(
     sections: Annotated[
         str,
         typer.Option(
-            help="Some of memory,steps,method,modes,many,epoch,comparison,plain,growth; all that the device has."
+            help="Some of memory,steps,method,modes,many,epoch,comparison,plain,growth,scans; all but the last."
         ),
     ] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Tiny, to see that it works.")] = False,

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.scans import FORMS, measure
 from benchmarks.timing import Epochs, Many, Plain, Row, Steps, Training, Way, in_turn, row, warm_up
 from inbounds.config import read_settings
 from inbounds.config.plan import REGULARISERS
@@ -27,12 +28,14 @@ from inbounds.training.data import Data
 from inbounds.training.loop import Trainer
 from inbounds.training.stream import WARM
 
-SECTIONS = ("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth")
+SECTIONS = ("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth", "scans")
 """In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
 EARLY = WARM + 1
 """Epochs after which nothing new happens: training and validation have been captured."""
-ONLY = {"cuda": ("many", "comparison"), "cpu": ("growth",)}
+ONLY = {"cuda": ("many", "comparison"), "cpu": ("growth", "scans")}
 """Sections of one device alone."""
+ASKED = ("scans",)
+"""Sections that are measured where they are named: they take long, and gigabytes of disk."""
 COMPARED = (
     "partial",
     "proposals_tags",
@@ -98,6 +101,8 @@ class Scale:
         variants: Which supervisions.
         compiles: Whether to compile, which takes a minute.
         network: What is trained.
+        scan: Slices, rows and columns of the scan that is prepared and predicted.
+        forms: In which formats.
     """
 
     side: int = 256
@@ -111,10 +116,13 @@ class Scale:
     variants: tuple[str, ...] = tuple(VARIANTS)
     compiles: bool = True
     network: tuple[str, ...] = ("network.name=enet",)
+    scan: tuple[int, int, int] = (800, 512, 512)
+    forms: tuple[str, ...] = FORMS
 
 
 TINY = ("network.name=residual_unet", "network.settings={width=4}")
-QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, ("partial", "penalty_2", "full"), False, TINY)
+FEW = ("partial", "penalty_2", "full")
+QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1])
 """To see that everything works; its numbers mean nothing."""
 
 
@@ -135,7 +143,8 @@ def chosen_sections(names: Sequence[str], device: str) -> list[str]:
     for name in names:
         if name in left_out:
             raise BadInput(f"--sections {name}: not measured on a {'GPU' if device == 'cuda' else 'CPU'}; leave it out")
-    return [name for name in SECTIONS if name not in left_out and (not names or name in names)]
+    wanted = names or [name for name in SECTIONS if name not in ASKED]
+    return [name for name in SECTIONS if name not in left_out and name in wanted]
 
 
 class Bench:
@@ -368,6 +377,17 @@ class Bench:
             measured = row("growth", f"images_{images}", batch, times[key], images=images)
             rows.append(measured | {"ms_per_image": measured["ms"] / images})
         return rows
+
+    def scans(self) -> list[Row]:
+        """The most memory that `prepare` and `predict` take of a large scan, above what they import."""
+
+        def trained(store: Path) -> Path:
+            settings = read_settings("full", None, ["training.device=cpu", "training.epochs=12", *self.scale.network])
+            run = Run.create(self.folder / "scans-run", settings, Store(store))
+            Trainer(run).fit()
+            return run.path
+
+        return measure(self.folder / "scans", self.scale.scan, self.scale.forms, trained)
 
     def _compiled(self) -> list[str]:
         """The fastest mode, if it is measured."""

@@ -25,6 +25,7 @@ TITLES = {
     "memory": "an epoch of a short run, and its memory",
     "plain": "a training step; over a plain loop",
     "growth": "the steps of an epoch",
+    "scans": "the memory that a large scan takes",
 }
 COLUMNS = {
     "ms": "median (ms)",
@@ -38,6 +39,7 @@ COLUMNS = {
     "peak_mb": "peak (MB)",
     "early_mb": "early (MB)",
     "late_mb": "at the end (MB)",
+    "above_mb": "above its imports (MB)",
 }
 CONSTRAINTS = ("penalty_1", "penalty_2", "size_centroid", "size_centroid_intensity")
 

@@ -99,6 +99,16 @@ def test_what_only_a_gpu_measures(tmp_path: Path) -> None:
     assert last["minutes"] == pytest.approx(200 * last["ms"] / 60_000)
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="a peak that only Linux tells")
+def test_the_memory_of_scans(tmp_path: Path) -> None:
+    done("--quick", "--device", "cpu", "--sections", "scans", "--json", tmp_path / "here.json")
+    rows = json.loads((tmp_path / "here.json").read_text(encoding="utf-8"))["rows"]
+    assert [one["name"] for one in rows] == ["prepare nii.gz", "predict nii.gz"]
+    for one in rows:
+        assert one["images"] == QUICK.scan[0]
+        assert -50 < one["above_mb"] < one["peak_mb"] < 2000
+
+
 def test_what_it_refuses() -> None:
     refused("--quick", "--device", "cpu", "--sections", "steps,wrong", saying=["wrong", "growth"])
     refused("--quick", "--device", "cpu", "--sections", "steps,many", saying=["many", "on a CPU"])

@@ -14,7 +14,9 @@ import pytest
 
 from archives import refused
 from inbounds import memory
+from inbounds.batches.samples import load
 from inbounds.errors import BadInput
+from inbounds.evaluation.evaluate import evaluate
 from inbounds.inference import Predictor
 from inbounds.inference.forward import chunk
 from inbounds.networks import networks
@@ -128,6 +130,18 @@ class TestHeaders:
             prepare([Source("a", "a", unread, extent=extent)], tmp_path / "store", plan)
         with pytest.raises(BadInput, match=r"a.nii.gz: a scan of 90 slices .* needs .* of memory"):
             predictor.predict(file)
+
+    def test_a_store_that_memory_has_no_room_for(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        run = made_run(tmp_path / "run")
+        store = run.opened_store()
+        monkeypatch.setattr(memory, "SMALL", 0)
+        monkeypatch.setattr(memory, "available", lambda: 100)
+        with pytest.raises(BadInput, match=r"run-store: evaluating a scan of 3 slices on a grid of 32 x 32"):
+            evaluate(run, split="train")
+        with pytest.raises(BadInput, match=r"run-store: holding 3 slices of 32 x 32 pixels needs 9 KiB of memory"):
+            load(store, "full")
+        with pytest.raises(BadInput, match=r"truth.npy: reading 3 label maps needs 3 KiB of memory"):
+            store.truth[:]
 
     def test_a_disk_that_has_no_room(self, tmp_path: Path) -> None:
         plan = Plan("x", ("background", "x"), (256, 256), GridWindow.pad, "pad")

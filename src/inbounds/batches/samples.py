@@ -211,7 +211,7 @@ def load(
     given = store.label(annotation)
     count = sum(store.records[n].slices for n in numbers)
     each = 2 + store.channels * store.dtype.itemsize * (data_on_device and torch.device(device).type == "cpu")
-    what = f"{store.path}: {count:,} slices of {store.shape[0]} x {store.shape[1]} pixels"
+    what = f"{store.path}: holding {count:,} slices of {store.shape[0]} x {store.shape[1]} pixels"
     require(count * math.prod(store.shape) * each, what, "use fewer scans, or prepare a smaller grid")
     labels = _drawn(((store.truth if n in full else given)[spans[n]] for n in numbers), remap, (count, *store.shape))
     rows = torch.tensor([row for n in numbers for row in store.records[n].range])

@@ -24,11 +24,13 @@ from inbounds.evaluation.surface import require_monai, surface_distances
 from inbounds.inference.forward import probabilities
 from inbounds.inference.largest import keep_largest
 from inbounds.locks import locked
+from inbounds.memory import require
 from inbounds.regions import Scans
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_epoch, load_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import Row, write_rows
+from inbounds.scans.format import by
 from inbounds.stopping import shielded
 from inbounds.writing import write_json
 
@@ -77,6 +79,7 @@ def evaluate(
         track: Wraps the scans, for a progress bar.
     """
     store = run.opened_store()
+    _check_memory(run, max((record.slices for record in store.records if record.split == split), default=0))
     known = any(record.truth for record in store.records if record.split == split)
     if known and surfaces:
         require_monai()
@@ -97,6 +100,17 @@ def evaluate(
         write_rows(folder / "cases.csv", rows)
         write_json(folder / "summary.json", summary)
     return Evaluation(rows, summary, folder)
+
+
+def _check_memory(run: Run, slices: int) -> None:
+    """Refuse a scan that memory has no room for, as all of it is measured at once.
+
+    For each pixel on the grid it takes 4 bytes for each channel, 8 for each class, as probabilities and as a mask, and
+    9 for the mask and the truth.
+    """
+    pixels = slices * math.prod(run.opened_store().shape)
+    what = f"{run.store}: evaluating a scan of {slices:,} slices on a grid of {by(run.opened_store().shape)} pixels"
+    require(pixels * (4 * run.channels + 8 * (len(run.classes) + 1) + 9), what, "prepare a smaller grid, or cut scans")
 
 
 def predict_slices(

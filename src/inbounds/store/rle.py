@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from inbounds.errors import BadInput
+from inbounds.memory import require
 from inbounds.reading import regular
 from inbounds.store.blocks import Sums, checksum, digest
 from inbounds.store.record import Record
@@ -90,6 +91,8 @@ class Labels:
     def _runs(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """The lengths and values of the runs of some slices."""
         pixels = math.prod(self.shape[1:])
+        what = f"{self.file}: reading {last - first:,} label maps"
+        require((last - first) * pixels, what, "the store is damaged, or its scans are too large for this machine")
         begin, end = first * pixels, last * pixels
         here = slice(int(np.searchsorted(self.ends, begin, side="right")), int(np.searchsorted(self.ends, end)) + 1)
         ends = np.clip(self.ends[here], begin, end)
