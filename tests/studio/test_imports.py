@@ -88,10 +88,13 @@ def test_painted_masks_are_mapped_value_by_value(tmp_path: Path) -> None:
         number = ids(client)["one"]
         click(client, number, (2, 0, 0), 2)
         assert "stands for no class" in send(client, "one-seg.nii", content, 400)["error"]
-        assert "no class 9" in send(client, "one-seg.nii", content, 400, values='{"4": 9, "7": null}')["error"]
+        assert "no class 9" in send(client, "one-seg.nii", content, 400, values='{"4": 9}')["error"]
         assert "no mapping" in send(client, "one-seg.nii", content, 400, values="[1]")["error"]
         told = send(client, "one-seg.nii", content, values='{"1": 1, "4": 0, "7": null}')
         assert told["sentence"] == "49 painted voxels on one"
+        client.post("/api/undo", json={"who": "Ana"})
+        told = send(client, "one-seg.nii", content, values='{"1": 1, "4": 0}')
+        assert told["sentence"] == "49 painted voxels on one; the values 7 label nothing"
         assert (labels(client, number, 2)[3:9, 4:12] == 1).all()
         assert labels(client, number, 2)[0, 0] == 2  # what was there stays
         assert labels(client, number, 4)[0, 0] == 0

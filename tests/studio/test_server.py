@@ -24,7 +24,11 @@ def test_a_project_lists_its_scans_and_classes(tmp_path: Path) -> None:
         assert [one["name"] for one in told["classes"]] == list(CLASSES[1:])
         assert told["background"]["value"] == 0
         assert told["scans"][0]["shape"] == list(SHAPE)
-        assert told["missing"] == ["label some background", "label some LV", "label some RV"]
+        assert told["missing"] == [
+            "label some background, or say how large something is",
+            "label some LV",
+            "label some RV",
+        ]
         assert told["training"]["state"] == "idle"
 
 
@@ -309,7 +313,9 @@ def test_what_others_do_is_told_as_it_happens(tmp_path: Path) -> None:
             {"sequence": before + 2, "scan": number, "kind": "fact", "who": "Ben"},
             {"sequence": before + 3, "scan": number, "kind": "undo", "who": "Ana"},
         ]
-        # who was away is told what was missed
+        # who was away is told what was missed, and a browser that was cut off says itself what it has heard
+        with client.stream("GET", "/api/events?after=0", headers={"last-event-id": str(before + 2)}) as stream:
+            assert next(line for line in stream.iter_lines() if line.startswith("id: ")) == f"id: {before + 3}"
         assert [one["sequence"] for one in heard(client, before + 1, before + 3) if "sequence" in one] == [
             before + 2,
             before + 3,

@@ -42,7 +42,8 @@ class Brought:
         path: Where it lies for now, under its own name.
         scan: Which scan it is about, if that was said; else its name says so.
         klass: The class of points that are not called after one.
-        values: From the values of a mask to those of classes.
+        values: From the values of a mask to those of classes; others label nothing. If none are given, they are as they
+            are, and all must be known.
     """
 
     path: Path
@@ -140,12 +141,14 @@ def _mask(project: Project, file: Brought) -> tuple[Batch, str]:
         raise BadInput(f"{signs[0]}: it was painted on another scan, or moved")
     present = [int(value) for value in np.unique(painted.array)]
     values: dict[int, int | None] = dict.fromkeys(EMPTY)
-    values |= {value: value for value in project.classes if value} | dict(file.values)
-    if unknown := [value for value in present if value not in values]:
-        raise BadInput(f"{name}: the value {unknown[0]} stands for no class; say which, or that it labels nothing")
+    values |= dict(file.values) or {value: value for value in project.classes if value}
+    unknown = [value for value in present if value not in values]
+    if unknown and not file.values:
+        raise BadInput(f"{name}: the value {unknown[0]} stands for no class; say which value is which class")
     if bad := [value for value in values.values() if value is not None and value not in project.classes]:
         raise BadInput(f"{name}: there is no class {bad[0]}; add it first")
     flat = painted.array.reshape(-1)
+    values |= dict.fromkeys(unknown)
     table = {value: UNLABELLED if klass is None else klass for value, klass in values.items()}
     classes = np.array([table[value] for value in present], dtype=np.uint8)[np.searchsorted(present, flat)]
     where = np.flatnonzero(classes != UNLABELLED)
@@ -153,7 +156,8 @@ def _mask(project: Project, file: Brought) -> tuple[Batch, str]:
         raise BadInput(f"{name}: nothing in it labels anything; say which values stand for which classes")
     content = {"from": name, "voxels": len(where)}
     batch: Batch = [(entry.id, content, pack(where.astype(np.int64), classes[where]))]
-    return batch, f"{_count(len(where), 'painted voxel')} on {entry.name}"
+    left = f"; the values {', '.join(map(str, unknown))} label nothing" if unknown else ""
+    return batch, f"{_count(len(where), 'painted voxel')} on {entry.name}{left}"
 
 
 def _table(project: Project, path: Path) -> tuple[Batch, str]:

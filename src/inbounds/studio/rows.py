@@ -125,11 +125,18 @@ def knowledge(project: Project) -> tuple[str, list[str]]:
         parts.append(f"{_count(slices, 'fact')} on slices")
     if whole:
         parts.append(f"{_count(whole, 'fact')} on whole scans")
-    missing = [
-        f"label some {name}"
-        for value, (name, _) in classes.items()
-        if value not in counts and (value == 0 or not any(klass == value for _, klass in facts))
-    ]
+    told = {
+        klass
+        for number in project.with_facts()
+        for (_, klass), fact in project.facts(number).items()
+        if not fact.absent
+    }
+    sized = any(fact.sized for number in project.with_facts() for fact in project.facts(number).values())
+    missing = [f"label some {name}" for value, (name, _) in classes.items() if value and value not in {*counts, *told}]
+    if 0 not in counts and not sized:
+        missing.insert(0, f"label some {classes[0][0]}, or say how large something is")
+    if not counts and not missing:
+        missing.append("label something")
     if len(classes) < 2:
         missing.append("add a class beside the background")
     return "; ".join(parts) or "nothing is known yet", missing

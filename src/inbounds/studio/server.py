@@ -186,8 +186,11 @@ def _project_routes(app: FastAPI, studio: Studio) -> None:
         return {"sequence": sequence, "scan": scan, "what": what}
 
     @app.get("/api/events")
-    async def events(after: int | None = None) -> Response:
-        return StreamingResponse(_events(studio, after), media_type="text/event-stream")
+    async def events(request: Request, after: int | None = None) -> Response:
+        heard = request.headers.get("last-event-id", "")  # of a browser that lost us and is back
+        return StreamingResponse(
+            _events(studio, int(heard) if heard.isdecimal() else after), media_type="text/event-stream"
+        )
 
 
 def _training_routes(app: FastAPI, studio: Studio) -> None:
@@ -237,7 +240,8 @@ async def _events(studio: Studio, after: int | None) -> AsyncIterator[str]:
         if project.sequence > seen:
             for number, scan, kind, who in project.database.since(seen):
                 seen = number
-                yield _event({"sequence": number, "scan": scan, "kind": kind, "who": who})
+                content = {"sequence": number, "scan": scan, "kind": kind, "who": who}
+                yield f"id: {number}\ndata: {json.dumps(content)}\n\n"
             beat = clock()
         if clock() - said >= SOON:
             said = clock()
@@ -249,10 +253,6 @@ async def _events(studio: Studio, after: int | None) -> AsyncIterator[str]:
             beat = clock()
             yield ": still here\n\n"
         await asyncio.sleep(LOOK)
-
-
-def _event(content: dict[str, Any]) -> str:
-    return f"data: {json.dumps(content)}\n\n"
 
 
 def _picture_routes(app: FastAPI, studio: Studio) -> None:
