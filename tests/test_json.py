@@ -105,7 +105,7 @@ def test_looking_at_a_store(tmp_path: Path, store: Path) -> None:
     assert asked("info", store)["scans"] == 8
     content = asked("verify", store)
     assert (content["problems"], content["store"]) == ([], str(store))
-    assert "images.npy: checksum" in content["checks"]
+    assert "images.npy: checksum, and those of 8 scans" in content["checks"]
     (store / "annotations" / "disc" / "labels.npy").write_bytes(b"other")
     assert "labels.npy" in asked("verify", store, code=1)["problems"][0]
     picture = tmp_path / "preview.png"
