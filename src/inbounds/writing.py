@@ -29,15 +29,15 @@ ESCAPED = "backslashreplace"
 
 
 @contextmanager
-def aside(path: Path, *, replace: bool = False) -> Iterator[Path]:
+def aside(path: Path, *, replace: bool = False, alone: bool = False) -> Iterator[Path]:
     """A folder to fill that becomes `path`, if need be in the place of another, when all went well, else vanishes.
 
-    The path is locked meanwhile.
+    The path is locked meanwhile, unless something else that is locked keeps others from it: then it is `alone`.
     """
     if not path.name:
         raise BadInput(f"{path}: the folder one is in cannot be made anew; choose another name")
     path = path.resolve() if replace else path
-    with writing(path), _on_the_way(path) as partial:
+    with writing(path), _on_the_way(path, alone=alone) as partial:
         if not replace and path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise BadInput(f"{path}: already exists; remove it or choose another name")
         try:
@@ -110,12 +110,12 @@ def remove(path: Path) -> None:
 
 
 @contextmanager
-def _on_the_way(path: Path) -> Iterator[Path]:
+def _on_the_way(path: Path, *, alone: bool = False) -> Iterator[Path]:
     """A name beside a path to write under, which says whose it is; what bears it in the end is removed."""
     ours = not _live.isdisjoint(path.parts)
-    with nullcontext() if ours or held(path) else locked(path):
+    with nullcontext() if ours or alone or held(path) else locked(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        if held(path):
+        if alone or held(path):
             clear(path)
         part = path.with_name(f".{path.name}.{HOST}-{os.getpid()}-{secrets.token_hex(4)}.partial")
         _live.add(part.name)

@@ -272,7 +272,7 @@ def write_annotation(
     store: Store, name: str, about: Mapping[str, Any], pieces: Iterable[np.ndarray], facts: Callable[[], Facts]
 ) -> None:
     """Add an annotation to a store: label maps, how they were made, and the facts, asked for after the labels."""
-    with store.adding(name), aside(store.path / "annotations" / name) as folder:
+    with store.adding(name), aside(store.path / "annotations" / name, alone=True) as folder:
         with labels_file(folder / "labels.npy") as append:
             for piece in pieces:
                 append(piece)
