@@ -97,9 +97,26 @@ def told(before: str, after: str) -> Callable[[Store], object]:
     return act
 
 
+def summed(what: str, sums: object) -> Callable[[Store], object]:
+    def act(store: Store) -> None:
+        file = store.path / "dataset.json"
+        content = json.loads(file.read_text(encoding="utf-8"))
+        content[what] = sums(content[what]) if callable(sums) else sums
+        file.write_text(json.dumps(content))
+
+    return act
+
+
 @pytest.mark.parametrize(
     ("harm", "problem"),
     [
+        (summed("checksums", {}), "dataset.json: damaged (checksums has none of images.npy)"),
+        (summed("checksums", lambda sums: {"images.npy": sums["images.npy"]}), "checksums has none of truth.npy"),
+        (summed("blocks", lambda sums: sums | {"truth.npy": sums["truth.npy"][1:]}), "blocks has 3 checksums of truth"),
+        (
+            summed("blocks", lambda sums: sums | {"images.npy": [*sums["images.npy"][:3], "0" * 64]}),
+            "images.npy: its checksum differs from dataset.json: the part of d was changed",
+        ),
         (change("images.npy"), "images.npy: its checksum differs"),
         (change("truth.npy"), "truth.npy: its checksum differs"),
         (change("truth.npy", b""), "truth.npy: cannot be read"),
