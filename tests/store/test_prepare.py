@@ -217,7 +217,7 @@ def test_a_store_is_not_replaced_while_others_add_to_it_nor_added_to_while_it_is
     assert snapshot(store) == before
     opened = Store(store)
     done(*adding)
-    with pytest.raises(BadInput, match="replaced just now; run the command again"):
+    with pytest.raises(BadInput, match="replaced already since this command began; run it again"):
         opened.import_facts(tmp_path / "table.csv", "seeds")
 
 

@@ -35,15 +35,10 @@ def run() -> None:
 
 def run_program(program: typer.Typer, name: str) -> None:
     """A program on the command line: what a user got wrong is said in one line, with exit code 2."""
-    # What libraries have to say to those who call them helps nobody at a terminal.
-    for kind in (FutureWarning, DeprecationWarning):
-        warnings.filterwarnings("ignore", category=kind, module=r"(monai|torch)\b")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names of files may be no text, and terminals no UTF-8
     try:
         with stoppable() as came:
             try:
+                _settle()
                 program(prog_name=name)
             except (SystemExit, KeyboardInterrupt):
                 if not came:
@@ -69,6 +64,16 @@ def run_program(program: typer.Typer, name: str) -> None:
     except OSError as error:
         typer.secho(f"Error: {error}; check the name, the permissions and the room on the disk", fg="red", err=True)
         sys.exit(2)
+
+
+def _settle() -> None:
+    """How libraries and streams behave under a program."""
+    # What libraries have to say to those who call them helps nobody at a terminal.
+    for kind in (FutureWarning, DeprecationWarning):
+        warnings.filterwarnings("ignore", category=kind, module=r"(monai|torch)\b")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may be no text, and terminals no UTF-8
 
 
 def _version(wanted: bool) -> bool:

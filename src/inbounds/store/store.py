@@ -223,7 +223,7 @@ class Store:
     def check_same(self) -> None:
         """Refuse a store that was replaced since it was opened."""
         if Store(self.path).checksums != self.checksums:
-            raise BadInput(f"{self.path}: it was replaced just now; run the command again")
+            raise BadInput(f"{self.path}: it was replaced already since this command began; run it again")
 
     def check_unused(self) -> None:
         """Refuse a store, which is locked, as long as other processes add annotations or facts to it."""
