@@ -114,7 +114,12 @@ def test_imports_go_one_way() -> None:
 
 def test_the_package_knows_nothing_of_the_laboratory() -> None:
     for file in SOURCE.rglob("*.py"):
-        assert not {name.split(".")[0] for name in imported(file)} & {"reproduction", "benchmarks", "release"}, file
+        assert not {name.split(".")[0] for name in imported(file)} & {
+            "reproduction",
+            "benchmarks",
+            "torture",
+            "release",
+        }, file
 
 
 def test_every_file_has_a_twin_or_a_reason() -> None:

@@ -28,6 +28,8 @@ Only = Annotated[str, typer.Option(help="These cases alone, such as 417 or 3,5: 
 Jobs = Annotated[int, typer.Option(min=1, help="How many cases at once.")]
 Summary = Annotated[Path | None, typer.Option(help="Where to write what was found, as JSON.")]
 OUT, SAMPLE, CORES = Path("out/torture"), Path("out/torture-sample"), os.cpu_count() or 1
+FEW = 20
+"""Of fewer cases each is told of."""
 
 
 @app.callback()
@@ -135,6 +137,9 @@ def _all(
             modules = {"kills": kills_, "inputs": inputs_, "fuzz": fuzz_}
             found[name] = modules[name].campaign(out, material, int(count), seed, jobs, only)
     for name, results in found.items():
+        for result in results if len(results) < FEW else ():
+            took = f"{result.seconds:.0f} s, {result.memory:.0f} MB more"
+            typer.echo(f"{name}, {result.command}: {result.what}, {result.outcome}, {took}")
         wrong = failures(name, results, known)
         for result, problems in wrong:
             typer.secho(f"{name} {result.number}: {result.command}, {result.kind}, {result.what}", fg="red")

@@ -22,7 +22,7 @@ SHAPE = (SLICES, 24, 24)
 STEADY = 0.4
 """The share of a command's time after which its memory should be what it is."""
 EVERY = 0.05
-SLOPES = {"prepare": 25.0, "annotate": 40.0, "train": 1.0, "predict": 15.0, "verify": 10.0}
+SLOPES = {"prepare": 15.0, "verify": 25.0, "annotate": 25.0, "train": 1.0, "predict": 25.0}
 """By how many MB a command may grow for 1,000 more scans, or slices seen by a training."""
 FILES = 8
 """How many more files may be open late than early: a store has several that grow."""
