@@ -116,6 +116,7 @@ def test_everything_is_exported_and_again(tmp_path: Path) -> None:
             "sentence": "",
             "words": [],
             "left_out": {},
+            "stamps": {},
         }
         (work / "job.json").write_text(json.dumps(about))
         act(client, "accept", scan=number, accepted=True)

@@ -270,6 +270,27 @@ def test_a_broken_scan_does_not_stop_the_others(tmp_path: Path) -> None:
         assert row(client, "cut")["error"] is None
 
 
+def test_a_scan_that_became_another_is_not_mixed_with_its_labels(tmp_path: Path) -> None:
+    root = scans(tmp_path / "scans")
+    with opened(root) as client:
+        click(client, ids(client)["one"], (5, 3, 3))
+        kept = (root / "one.nii.gz").read_bytes()
+    write_scan(root / "one.nii.gz", volume(0, (3, 24, 20)))
+    with opened(root) as client:
+        assert "6 x 24 x 20 voxels when it was labelled, now 3 x 24 x 20" in row(client, "one")["error"]
+        assert client.get(f"/api/scans/{ids(client)['one']}").status_code == 409
+        assert client.get(f"/api/scans/{ids(client)['two']}").status_code in (200, 202)
+        (root / "one.nii.gz").write_bytes(kept)
+        act(client, "rescan")
+        assert labels(client, ids(client)["one"], 5)[3, 3] == 1
+
+
+def test_a_mask_that_is_not_there_cannot_be_accepted(tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans")) as client:
+        assert "no mask of it yet" in act(client, "accept", scan=ids(client)["one"], accepted=True, status=409)["error"]
+        assert "no mask of it yet" in client.get(f"/api/scans/{ids(client)['one']}/mask/0/0").json()["error"]
+
+
 def test_new_scans_are_found_when_asked_for(tmp_path: Path) -> None:
     root = scans(tmp_path / "scans", ("one",))
     with opened(root) as client:

@@ -60,7 +60,10 @@ def test_a_training_from_clicks_to_masks(tmp_path: Path) -> None:
     whole = next(root.iterdir()).read_bytes()
     (root / "broken.nii.gz").write_bytes(whole[: len(whole) // 2])
     (root / "empty.nii.gz").write_bytes(b"")
+    (root / "gone.nii.gz").write_bytes(whole)
     with opened(root, tmp_path / "project", HEARTS) as client:
+        (root / "gone.nii.gz").unlink()
+        act(client, "rescan")
         assert client.post("/api/train", json={"who": "Ana", "minutes": 1}).json()["error"].startswith("nothing is lab")
         bring(client, tmp_path / "hearts")
         told = client.get("/api/project").json()
@@ -85,7 +88,8 @@ def test_a_training_from_clicks_to_masks(tmp_path: Path) -> None:
         about = json.loads((tmp_path / "project/work/001/job.json").read_text(encoding="utf-8"))
         assert "damaged" in about["left_out"]["broken"]
         assert "0 bytes" in about["left_out"]["empty"]
-        good = [one for one in client.get("/api/project").json()["scans"] if one["name"] not in ("broken", "empty")]
+        assert "damaged" in row(client, "broken")["error"]
+        good = [one for one in client.get("/api/project").json()["scans"] if not one["error"]]
         assert all(one["predicted"] and 0 <= one["doubt"] <= 1 for one in good)
         assert all(set(one["volumes"]) == set(HEARTS[1:]) for one in good)
         # a mask is shown as it lies in the file

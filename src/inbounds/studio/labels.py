@@ -105,6 +105,7 @@ class Labels:
         """What a list of scans says of the labels."""
         there = np.flatnonzero(self.classes[:UNLABELLED])
         return {
+            "shape": list(self.shape),
             "classes": {str(value): int(self.classes[value]) for value in there.tolist()},
             "marks": [np.flatnonzero(counts).tolist() for counts in self.along],
         }

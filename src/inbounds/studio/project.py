@@ -119,7 +119,7 @@ class Project:
 
     def act(self, action: Any, training: int = 0) -> tuple[int, str | None]:
         """Do something; its number once it is on the disk, and a warning where it looks odd."""
-        found = self.shelf.look() if isinstance(action, Rescan) else 0
+        found = self.shelf.look(again=True) if isinstance(action, Rescan) else 0
         with self._whole():
             match action:
                 case Stroke() | Box():
@@ -128,6 +128,8 @@ class Project:
                     added, warning = self._set_fact(action)
                 case Accept():
                     entry, _ = self.usable(action.scan)
+                    if not training:
+                        raise Conflict(f"{entry.name}: there is no mask of it yet; train first")
                     added = self.database.add(
                         action.who, entry.id, "accept", {**action.content(), "training": training}
                     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -45,12 +45,14 @@ class Results:
         folder: Where its masks are.
         values: The classes' values, in the order of the masks' own.
         scans: By name.
+        left_out: Why scans could not be read, by name, after the stamps of their files then.
     """
 
     number: int = 0
     folder: Path | None = None
     values: Sequence[int] = ()
     scans: Mapping[str, Found] = field(default_factory=dict)
+    left_out: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def of(self, name: str) -> Found:
         """What was found in a scan."""
@@ -74,7 +76,10 @@ def newest(work: Path) -> Results:
     """The masks of the last training that has come so far."""
     for table in sorted(work.glob(f"[0-9]*/masks/{TABLE}"), reverse=True):
         about = json.loads((table.parents[1] / "job.json").read_text(encoding="utf-8"))
-        return read_results(table, about["number"], dict(zip(about["classes"], about["values"], strict=True)))
+        found = read_results(table, about["number"], dict(zip(about["classes"], about["values"], strict=True)))
+        stamps = about["stamps"]
+        left = {name: (stamps[name], why) for name, why in about["left_out"].items() if name in stamps}
+        return replace(found, left_out=left)
     return Results()
 
 

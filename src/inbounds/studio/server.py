@@ -72,6 +72,7 @@ class Studio:
         tables = {table: table.stat().st_mtime_ns for table in self.trainings.folder.glob(f"[0-9]*/masks/{TABLE}")}
         if self._results[0] != tables:
             self._results = tables, newest(self.trainings.folder)
+            self.project.shelf.learn(self._results[1].left_out)
         return self._results[1]
 
     def view(self, number: int) -> Future[View]:
@@ -172,7 +173,10 @@ def _project_routes(app: FastAPI, studio: Studio) -> None:
 
     @app.post("/api/actions")
     def act(action: Done) -> dict[str, Any]:
-        added, warning = project.act(action, studio.results.number)
+        found = studio.results
+        entry = project.shelf.entries.get(getattr(action, "scan", 0))
+        seen = entry is not None and found.of(entry.name).predicted
+        added, warning = project.act(action, found.number if seen else 0)
         return {"id": added, "sequence": project.sequence, **({"warning": warning} if warning else {})}
 
     @app.post("/api/undo")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from inbounds.errors import BadInput
 from inbounds.scans.display import Plane, planes_of
-from inbounds.scans.format import Scan, Shape
+from inbounds.scans.format import Scan, Shape, by
 from inbounds.scans.scan import header
 from inbounds.sources.folder import recognise
 from inbounds.studio.database import Database
@@ -33,6 +34,7 @@ class Entry:
         spacing: In mm.
         planes: How it is shown.
         error: Why it cannot be used.
+        gone: Whether it is no longer in the folder.
     """
 
     id: int
@@ -42,6 +44,7 @@ class Entry:
     spacing: tuple[float, float, float] = (1.0, 1.0, 1.0)
     planes: tuple[Plane, Plane, Plane] | None = None
     error: str | None = None
+    gone: bool = False
 
 
 class Shelf:
@@ -55,11 +58,19 @@ class Shelf:
         self._thread: threading.Thread | None = None
         self.look()
 
-    def look(self) -> int:
-        """Take in the scans that are there now; how many of them are new."""
+    def look(self, *, again: bool = False) -> int:
+        """Take in the scans that are there now; how many of them are new.
+
+        With `again`, those that could not be used are tried once more.
+        """
         layout = recognise(self.root)
         if not layout.images:
             raise BadInput(f"{self.root}: no scans found; give the folder that holds them")
+        for name in layout.images:
+            if not name.isprintable():
+                raise BadInput(f"{self.root}: a scan is called {name!r}, which tables cannot hold; rename it")
+        if again:
+            self.database.run("UPDATE scans SET error = NULL WHERE error IS NOT NULL")
         found = {name: (files, _stamp(files)) for name, files in layout.images.items()}
         kept = {row[1]: row for row in self.database.rows("SELECT id, name, files, stamp, header, error FROM scans")}
         new = [name for name in sorted(found) if name not in kept]
@@ -84,8 +95,8 @@ class Shelf:
         for number, name, listed, stamp, head, error in kept.values():
             entry = Entry(number, name, tuple(Path(file) for file in json.loads(listed)))
             if name not in found:
-                entry = replace(entry, error=f"{entry.files[0]}: no longer there; put it back, or leave it")
-                entry = _with_header(entry, head)
+                sentence = f"{entry.files[0]}: no longer there; put it back, or leave it"
+                entry = replace(_with_header(entry, head), error=sentence, gone=True)
             elif error is not None:
                 entry = replace(_with_header(entry, head), error=error)
             elif head is not None:
@@ -113,6 +124,13 @@ class Shelf:
         self.entries[number] = replace(self.entries[number], error=sentence)
         self.database.run("UPDATE scans SET error = ? WHERE id = ?", sentence, number)
 
+    def learn(self, left_out: Mapping[str, tuple[str, str]]) -> None:
+        """Take over why scans could not be prepared, unless their files are others by now."""
+        for number, entry in self.entries.items():
+            stamp, sentence = left_out.get(entry.name, ("", ""))
+            if entry.error is None and stamp == self._stamps[number]:
+                self.spoilt(number, sentence)
+
     def close(self) -> None:
         """Stop reading headers."""
         self._closed.set()
@@ -134,7 +152,12 @@ class Shelf:
         else:
             head = json.dumps(_header(scan))
             entry = _with_header(entry, head)
-            self.database.run("UPDATE scans SET header = ? WHERE id = ?", head, entry.id)
+            ((text,),) = self.database.rows("SELECT summary FROM scans WHERE id = ?", entry.id)
+            before = json.loads(text or "{}").get("shape", list(scan.shape))
+            if before != list(scan.shape):
+                sentence = f"{entry.files[0]}: {by(before)} voxels when it was labelled, now {by(scan.shape)}"
+                entry = replace(entry, error=f"{sentence}; put the earlier file back, or give this one another name")
+            self.database.run("UPDATE scans SET header = ?, error = ? WHERE id = ?", head, entry.error, entry.id)
         self.entries[entry.id] = entry
         return entry
 

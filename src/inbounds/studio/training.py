@@ -93,7 +93,7 @@ class Trainings:
                 "scans_folder": str(project.root),
                 "scans": scans,
                 "stamps": stamps,
-                "left_out": {n: e.error for e in project.shelf.entries.values() if (n := e.name) not in usable},
+                "left_out": {e.name: e.error for e in project.shelf.entries.values() if e.error and not e.gone},
                 "store": str(store or work / "store"),
                 "from": None if run is None else str(run),
                 "commands": [],
