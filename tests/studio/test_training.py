@@ -17,7 +17,7 @@ from inbounds.scans.scan import read_labels
 from inbounds.studio.job import last_words
 from inbounds.studio.results import read_results
 from inbounds.studio.training import Trainings
-from studios import Page, act, click, ids, opened, row, scans
+from studios import Page, about, act, click, ids, opened, row, scans
 
 HEARTS = ("background", "RV", "MYO", "LV")
 
@@ -85,9 +85,9 @@ def test_a_training_from_clicks_to_masks(tmp_path: Path) -> None:
         assert told["epoch"] == told["epochs"] >= 1
         assert len(told["curves"]["loss"]) == told["epochs"]
         assert told["words"][0].startswith("known: ")
-        about = json.loads((tmp_path / "project/work/001/job.json").read_text(encoding="utf-8"))
-        assert "damaged" in about["left_out"]["broken"]
-        assert "0 bytes" in about["left_out"]["empty"]
+        noted = json.loads((tmp_path / "project/work/001/job.json").read_text(encoding="utf-8"))
+        assert "damaged" in noted["left_out"]["broken"]
+        assert "0 bytes" in noted["left_out"]["empty"]
         assert "damaged" in row(client, "broken")["error"]
         good = [one for one in client.get("/api/project").json()["scans"] if not one["error"]]
         assert all(one["predicted"] and 0 <= one["doubt"] <= 1 for one in good)
