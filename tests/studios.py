@@ -73,6 +73,7 @@ def opened(root: Path, folder: Path | None = None, classes: Sequence[str] = CLAS
         finally:
             studio.closing = server.should_exit = True
             thread.join()
+            studio.trainings.close()
             project.close()
 
 

@@ -61,6 +61,7 @@ def serve(
 
             config = uvicorn.Config(door, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
             _Server(config, studio, ready).run([listener])
+            studio.trainings.close()
     finally:
         project.close()
 

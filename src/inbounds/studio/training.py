@@ -148,9 +148,10 @@ class Trainings:
             return IDLE | {"state": "failed", "sentence": sentence, "number": int(folder.name)}
 
     def close(self) -> None:
-        """Forget the job that was begun: it goes on without us."""
-        if self._begun is not None:
-            self._begun.returncode = self._begun.poll() or 0
+        """Take leave of the job that was begun: if it is still at work, it goes on without us."""
+        if self._begun is not None and self._begun.poll() is None:
+            self._begun.returncode = 0  # else Python would complain of it
+        self._begun = None
 
     def _progress(self, folder: Path, about: dict[str, Any]) -> dict[str, Any]:
         run, words, epochs = folder / "run", list(about["words"]), 0
@@ -197,6 +198,7 @@ class Trainings:
 
     def _start(self, work: Path) -> None:
         """Start a job that outlives this server."""
+        self.close()
         apart: dict[str, Any] = {"start_new_session": True}
         if os.name == "nt":
             apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}  # type: ignore[attr-defined,unused-ignore]
