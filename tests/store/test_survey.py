@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archives import done, nifti, noise
-from inbounds.store.prepare import FITS, placed
+from inbounds.store.prepare import FITS, Plan, placed
 from inbounds.store.store import Store
 from inbounds.store.survey import BODY, Seen, choose_grid, choose_window, hounsfield, look, reach
 from making import source
@@ -61,7 +61,8 @@ class TestGrid:
         for steps in ((1.5, 1.5), (0.7, 1.1), (2.9, 0.4)):
             scan = look(source("a", None, image=image, spacing=(5, *steps)))
             shape, fitting, pixel, _ = choose_grid([scan, seen((20, 20), MM)])
-            window = placed(sides, shape, (5, *steps), FITS[fitting], pixel)
+            plan = Plan("x", ("background", "x"), shape, FITS[fitting], fitting, pixel=pixel)
+            window = placed("a", sides, (5, *steps), plan)
             assert window.covers(scan.middle)
 
     def test_a_scan_that_is_full_reaches_its_border(self) -> None:
