@@ -46,7 +46,7 @@ def all_kinds(root: Path) -> Path:
 
 
 def named(folder: Path, name: str) -> Path:
-    return next(file for file in folder.iterdir() if file.name.split(".")[0] == name and ".raw" not in file.name)
+    return next(file for file in folder.iterdir() if file.name.split(".")[0] == name and not file.name.endswith("raw"))
 
 
 def test_the_voxel_under_the_mouse_is_the_one_in_the_exported_file(tmp_path: Path) -> None:
@@ -71,15 +71,7 @@ def test_the_voxel_under_the_mouse_is_the_one_in_the_exported_file(tmp_path: Pat
     folder = Path(told["folder"])
     assert len(clicked) == 53
     for name, seen in clicked.items():
-        scan = read(
-            next(file for file in root.iterdir() if file.name.split(".")[0] == name and not file.name.endswith("raw"))
-        )
-        file = next(
-            file
-            for file in (folder / "labels").iterdir()
-            if file.name.split(".")[0] == name and not file.name.endswith("raw")
-        )
-        drawn = read_labels(file)
+        scan, drawn = read(named(root, name)), read_labels(named(folder / "labels", name))
         assert same_geometry(scan, drawn) == []
         low, high = windows[name]
         found = np.clip((scan.array[drawn.array == 1].astype(float) - low) / (high - low) * 255, 0, 255)
