@@ -179,3 +179,11 @@ def test_options_that_clicks_have_no_use_for_and_an_empty_form_are_refused(store
     refused(
         "facts", store.path, "--import", form, "--name", "x", saying=[form, "no cell says anything"], folder=tmp_path
     )
+
+
+@pytest.mark.parametrize("words", [("verify", "loop"), ("prepare", "phantom", "loop")])
+def test_links_that_lead_to_themselves(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    refused(
+        *(tmp_path / word if word == "loop" else word for word in words), saying=[tmp_path / "loop"], folder=tmp_path
+    )

@@ -76,6 +76,7 @@ def make(place: Place) -> None:
     for event in range(changes // 2, changes):
         run([*TRAIN, "--run", "half"], place, Stop(signal.SIGKILL, event))
         if [folder.name for folder in place.here.glob("half/checkpoints/[0-9]*")] == ["0001"]:
+            (place.here / "half" / ".lock").unlink(missing_ok=True)  # what the killed leave is for the next to remove
             break
         shutil.rmtree(place.here / "half", ignore_errors=True)
     else:

@@ -113,6 +113,14 @@ def test_names_that_lead_elsewhere(tmp_path: Path, members: list[str | zipfile.Z
     refused(*words, saying=[f"{tmp_path / 'a.zip'}: ", saying], folder=tmp_path)
 
 
+def test_a_member_without_a_name(tmp_path: Path) -> None:
+    zip_of(tmp_path / "a.zip", ("Q", b"x"), (SCAN, b"x"))
+    content = (tmp_path / "a.zip").read_bytes()
+    (tmp_path / "a.zip").write_bytes(content.replace(b"Q", b"\0"))  # a name ends at its first zero
+    words = ("prepare", "acdc", tmp_path / "a.zip", tmp_path / "store")
+    refused(*words, saying=[tmp_path / "a.zip"], folder=tmp_path)
+
+
 def test_names_of_what_is_not_needed_do_no_harm(tmp_path: Path) -> None:
     acdc(tmp_path / "training", (1,))
     zipped(tmp_path / "training", tmp_path / "a.zip")

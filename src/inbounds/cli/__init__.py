@@ -52,6 +52,9 @@ def run_program(program: typer.Typer, name: str) -> None:
         sys.exit(1)
     except (MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
         reason = (str(error) or type(error).__name__).splitlines()[0]
+        if reason.startswith("Symlink loop"):  # what Python says of it before 3.13
+            typer.secho(f"Error: {reason}: a link that leads to itself; correct or remove it", fg="red", err=True)
+            sys.exit(2)
         if not (isinstance(error, MemoryError) or "memory" in reason):
             raise
         typer.secho(

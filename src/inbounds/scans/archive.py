@@ -117,7 +117,8 @@ def _chosen(
     archive: Path, members: zipfile.ZipFile, wanted: Callable[[str], bool]
 ) -> dict[PurePosixPath, zipfile.ZipInfo]:
     """What to unpack, and where to. A member that leads out speaks against an archive even where it is not needed."""
-    everything = {member: _place(archive, member) for member in members.infolist() if not member.is_dir()}
+    listed = [member for member in members.infolist() if not (member.filename and member.is_dir())]
+    everything = {member: _place(archive, member) for member in listed}
     chosen: dict[PurePosixPath, zipfile.ZipInfo] = {}
     files: set[str] = set()
     folders: set[str] = set()
