@@ -38,6 +38,9 @@ def test_without_the_cookie_nothing_is_told(path: str, client: Page) -> None:
     client.cookies.clear()
     assert client.get(path).status_code == 401
     assert client.post(path, json={}).status_code == 401
+    for page in ("/", "/page/main.js"):
+        assert client.get(page).status_code == 401
+        assert "token" in client.get(page).text
     client.cookies.set(f"inbounds_studio_{client.port}", "guess")
     assert client.get(path).status_code == 401
 

@@ -14,7 +14,7 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST = 8 << 20
@@ -102,11 +102,10 @@ class Door:
             answer = RedirectResponse("/" + (f"?{urlencode(asked, doseq=True)}" if asked else ""), 303)
             answer.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
             return answer
-        if not api:
-            return None
         if not self._matches(_cookie(headers, self.cookie)):
-            return _no(401, "open the address that the command printed: it lets this browser in")
-        if scope["method"] in ("GET", "HEAD"):
+            sentence = "open the address that `inbounds studio` printed, with its token: it lets this browser in"
+            return _no(401, sentence) if api else PlainTextResponse(f"{sentence.capitalize()}.", 401)
+        if not api or scope["method"] in ("GET", "HEAD"):
             return None
         kind = headers.get("content-type", "").split(";")[0].strip().lower()
         wanted = "multipart/form-data" if scope["path"] == UPLOAD else "application/json"
