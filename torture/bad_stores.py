@@ -72,7 +72,7 @@ def make_run(rng: random.Random, place: Place) -> Bad:
         words = [*TRAIN, "--run", "half", "--resume"]
     elif rng.randrange(25) == 0:
         words = ["export", "run", "--onnx", "made.onnx"]
-    names = (file.name, run.name, "checkpoints", "settings")
+    names = (file.name, run.name, "checkpoints", "settings", "network.")
     codes = (0, 1, 2) if words[0] in ("predict", "train") else (0, 2)
     return Bad(words, names, f"{file.relative_to(place.here)}: {what}", codes, limit=60.0)
 

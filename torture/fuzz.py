@@ -86,8 +86,8 @@ class Trial:
         if parser.beside:
             beside = material / parser.beside
             copy = shutil.copytree if beside.is_dir() else shutil.copy
-            copy(beside, folder / "input" if beside.is_dir() else _made(folder / "input"))
-        self.file = _made(folder / "input") / parser.name
+            copy(beside, folder / "0001" if beside.is_dir() else _made(folder / "0001"))
+        self.file = _made(folder / "0001") / parser.name  # checkpoints are called so
         self.folder = folder
         self.seeds = [(material / seed).read_bytes() for seed in parser.seeds]
         self.read: Read = parser.make(material)
