@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -61,3 +62,31 @@ def test_what_no_command_should_do_is_noted(tmp_path: Path, code: str, kind: str
         pytest.skip("no file of the system to look at")
     (tmp_path / "root").mkdir()
     assert kind in {kind for line in told(code, tmp_path / "root") for kind in line}
+
+
+WARM = """
+import json, os, signal, sys
+from pathlib import Path
+from torture.process import Place, run, start, warm_up
+from torture.watch import Stop
+
+warm_up()
+threads = len(list(Path("/proc/self/task").iterdir())) if Path("/proc/self/task").exists() else 1
+place = Place(Path(sys.argv[1])).made()
+words = ["prepare", "phantom", "store", "--patients", 2, "--side", 48]
+killed = run(words, place, Stop(signal.SIGKILL, 5))
+done, refused = run(words, place), run(["verify", "nowhere"], place)
+late = run(["studio", "--help"], place, limit=0)
+print(json.dumps([threads, killed.code, done.code, done.notes, refused.code, refused.err, late.late]))
+"""
+
+
+@pytest.mark.slow
+def test_commands_are_forked_from_one_thread_in_which_all_is_imported(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", WARM, str(tmp_path)]
+    ended = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    threads, killed, done, notes, refused, said, late = json.loads(ended.stdout)
+    assert (threads, killed, done, notes, refused, late) == (1, -signal.SIGKILL, 0, [], 2, True)
+    assert said.startswith("Error: nowhere: this is not a store")
+    assert [file.name for file in (tmp_path / "here").iterdir()] == ["store"]
