@@ -26,19 +26,15 @@ def test_each_command_has_its_cases() -> None:
 
 
 @pytest.mark.slow
-def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
-    code, said = torture("kills", "--count", 4, "--out", tmp_path)
-    lines = (tmp_path / "kills.jsonl").read_text().splitlines()
-    assert code in (0, 1), said
-    assert [json.loads(line)["number"] for line in sorted(lines[1:])] == [0, 1, 2, 3]
-    (tmp_path / "kills.jsonl").write_text("\n".join(lines[:-1]) + '\n{"number": 3, "comm')
-    assert torture("kills", "--count", 4, "--out", tmp_path)[0] == code
-    assert sorted((tmp_path / "kills.jsonl").read_text().splitlines()) == sorted(lines)
+def test_a_few_cases_of_each_campaign(tmp_path: Path) -> None:
+    for campaign in ("kills", "inputs"):
+        page = tmp_path / f"{campaign}.json"
+        code, said = torture(campaign, "--count", 6, "--out", tmp_path, "--summary", page)
+        assert code == 0, said
+        assert json.loads(page.read_text())["campaigns"][campaign]["cases"] == 6
 
 
-@pytest.mark.slow
-def test_results_of_another_seed_are_not_mixed(tmp_path: Path) -> None:
-    assert torture("kills", "--count", 1, "--out", tmp_path)[0] in (0, 1)
-    code, said = torture("kills", "--count", 1, "--seed", 1, "--out", tmp_path)
+def test_numbers_of_cases() -> None:
+    code, said = torture("kills", "--only", "3,x")
     assert code == 2
-    assert "another seed" in said
+    assert "--only 3,x: give numbers of cases" in said
