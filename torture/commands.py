@@ -71,6 +71,6 @@ COMMANDS = {
         keeps=True,
     ),
     "evaluate": Killed(_words("evaluate run"), ("run", "store")),
-    "report": Killed(_words("report run --out made"), ("run", "store")),
+    "report": Killed(_words("report run --out made"), ("run", "store"), keeps=True),
     "export": Killed(_words("export run --onnx made.onnx"), ("run", "store"), share=2),
 }

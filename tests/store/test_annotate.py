@@ -307,6 +307,17 @@ def test_refuses_a_share_of_a_box_that_cannot_be(tmp_path, share) -> None:
         simulate(make_store(tmp_path / "store"), "weak", "box", [1], box_share=share)
 
 
+def test_what_is_stopped_leaves_no_folder_behind(store) -> None:
+    def stopped(records):
+        yield records[0]
+        raise KeyboardInterrupt
+
+    before = sorted(store.path.rglob("*"))
+    with pytest.raises(KeyboardInterrupt):
+        simulate(store, "weak", "disc", [1], track=stopped)
+    assert sorted(store.path.rglob("*")) == before
+
+
 def test_of_every_second_slice_alone(store) -> None:
     simulate(store, "all", "disc", [1, 2])
     simulate(store, "some", "disc", [1, 2], every=2)
