@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archives import done
+from archives import done, refused
 from inbounds.annotations import UNLABELLED
 from inbounds.config import read_settings
 from inbounds.config.plan import plan
@@ -316,6 +316,14 @@ def test_what_is_stopped_leaves_no_folder_behind(store) -> None:
     with pytest.raises(KeyboardInterrupt):
         simulate(store, "weak", "disc", [1], track=stopped)
     assert sorted(store.path.rglob("*")) == before
+
+
+def test_damaged_facts_are_refused_before_anything_is_written(tmp_path, store) -> None:
+    (tmp_path / "clicks.csv").write_text("case,slice,row,column,class\na,0,3,4,RV\n")
+    (store.path / "facts").mkdir()
+    (store.path / "facts" / "sizes.csv").write_bytes(b"\xff")
+    words = ("annotate", store.path, "--name", "seeds", "--points", tmp_path / "clicks.csv")
+    refused(*words, saying=["sizes.csv", "UTF-8"], folder=store.path)
 
 
 def test_of_every_second_slice_alone(store) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from archives import full_disk, refused
 from inbounds.config import read_settings
@@ -217,6 +217,19 @@ def test_a_running_mean_of_the_weights_is_judged_and_kept(tmp_path: Path, store:
             mean = stays * mean + (1 - stays) * step[name]
         torch.testing.assert_close(weights[name], mean)
     assert any(not torch.equal(tensor, raw[f"raw.{name}"]) for name, tensor in weights.items())
+
+
+@pytest.mark.parametrize("harm", ["noise", "gone"])
+def test_random_numbers_of_a_checkpoint_that_are_none(tmp_path: Path, store: Store, harm: str) -> None:
+    run = start(tmp_path / "run", store, "tags", "training.epochs=1")
+    Trainer(run).fit()
+    assert run.checkpoint is not None
+    file = run.checkpoint / "optimiser.safetensors"
+    tensors = load_file(file)
+    state = tensors.pop("generator.order")
+    save_file(tensors if harm == "gone" else {**tensors, "generator.order": torch.full_like(state, 255)}, file)
+    with pytest.raises(BadInput, match="0001: a damaged checkpoint"):
+        Trainer(run).fit(resume=True)
 
 
 def test_a_device_that_is_not_there_is_told_in_one_line(tmp_path: Path, store: Store) -> None:

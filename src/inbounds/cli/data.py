@@ -74,10 +74,11 @@ def annotate(
         options |= {"--every": every > 1}
         if unused := [option for option, value in (options | {"--jitter": jitter}).items() if value]:
             raise BadInput(f"{unused[0]} goes with --strategy, not with --points; leave it out")
+        brought = [opened.facts(facts) for facts in opened.facts_brought]  # a damaged one is refused before all else
         clicks, ignored = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
         text = f"{store}: {clicks} clicks as annotation {name!r}" + _aside(ignored)
         notes = list(opened.about(name).get("notes", []))
-        notes += [doubt for brought in opened.facts_brought for doubt in doubts(opened, name, opened.facts(brought))]
+        notes += [doubt for facts in brought for doubt in doubts(opened, name, facts)]
         _warn(notes)
         answer(as_json, text, store=store, annotation=name, clicks=clicks, ignored=ignored, notes=notes)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw
     A checkpoint without an optimiser leaves the one given as it is: the run goes on, with fresh moments.
     """
     numbers = vars(standing(folder))
-    try:
+    with reading(folder):
         network.load_state_dict(load_file(regular(folder / "last.safetensors")))
         tensors = load_file(regular(folder / "optimiser.safetensors"))
         kept = {name: tensors.pop(name) for name in list(tensors) if name.startswith(KEPT)}
@@ -127,7 +128,16 @@ def load(folder: Path, network: nn.Module, optimiser: torch.optim.Optimizer, raw
         if tensors:
             _restore(optimiser, tensors)
         return State(**numbers, tensors=kept)
-    except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Refuse a checkpoint whose tensors are not what they should be."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{folder}: a damaged checkpoint ({str(error).splitlines()[0]}); start the run again") from None
 
 

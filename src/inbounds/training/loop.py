@@ -277,11 +277,12 @@ class Trainer:
         if latest is not None:
             self.state = checkpoint.load(latest, self.judged, self.optimiser, self.network if training.ema else None)
             kept, own = self.state.tensors, f"generator.{self.stream.device.type}"
-            self.order.set_state(kept["generator.order"])
-            if own in kept:
-                self.stream.generator.set_state(kept[own])
-            if self.scan_sizes is not None:
-                self.scan_sizes.sizes.copy_(kept["scan_sizes"])
+            with checkpoint.reading(latest):
+                self.order.set_state(kept["generator.order"])
+                if own in kept:
+                    self.stream.generator.set_state(kept[own])
+                if self.scan_sizes is not None:
+                    self.scan_sizes.sizes.copy_(kept["scan_sizes"])
         self.stream.ready()
         begun, before = time.monotonic(), self.state.epoch
         if self.run.epochs is None:
