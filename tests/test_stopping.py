@@ -14,11 +14,15 @@ from inbounds.stopping import shielded, stoppable
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_either_stops_what_goes_on(number: signal.Signals) -> None:
-    before = signal.getsignal(number)
-    with stoppable() as came, pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(number)
-    assert came == [number]
-    assert signal.getsignal(number) == before
+    usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    outside = signal.signal(number, usual)  # a shell's background jobs ignore SIGINT
+    try:
+        with stoppable() as came, pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        assert came == [number]
+        assert signal.getsignal(number) == usual
+    finally:
+        signal.signal(number, outside)
 
 
 def test_what_is_ignored_stays_ignored() -> None:

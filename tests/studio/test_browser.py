@@ -75,8 +75,8 @@ def find_and_click(page: Any, view: int) -> None:
     """Look through a plane for the bright voxel, zoom in, and click on it; check what lies on which side."""
     box = page.locator(f"canvas[data-view='{view}']").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    for _ in range(12):
-        page.mouse.wheel(0, -40)
+    for _ in range(4):
+        page.mouse.wheel(0, -400)  # to the first slice
     settled(page)
     for _ in range(12):
         if page.evaluate(BRIGHT, view):
