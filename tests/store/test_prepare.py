@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -184,12 +185,17 @@ print(json.dumps(moments))
 """
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be halted on this system")
 def test_the_second_of_two_is_told_of_the_first(tmp_path: Path) -> None:
     words = ["prepare", "phantom", str(tmp_path / "store"), "--patients", "30", "--side", "48"]
     with subprocess.Popen([sys.executable, "-m", "inbounds", *words], stderr=subprocess.PIPE, text=True) as first:
         assert first.stderr
         assert "of 60" in first.stderr.readline()  # a quarter is done
-        refused(*words[:3], "--patients", 2, saying=["store: in use by process", first.pid, "wait until"])
+        first.send_signal(signal.SIGSTOP)  # or it might be ready before the second begins
+        try:
+            refused(*words[:3], "--patients", 2, saying=["store: in use by process", first.pid, "wait until"])
+        finally:
+            first.send_signal(signal.SIGCONT)
         first.communicate()
     assert first.returncode == 0
     done("verify", tmp_path / "store")
