@@ -88,7 +88,7 @@ def test_everything_is_exported_and_again(tmp_path: Path) -> None:
         number = ids(client)["one"]
         click(client, number, (1, 2, 3))
         act(client, "fact", scan=number, slice=None, size={"low": 1, "high": 2, "unit": "ml"}, **{"class": 2})
-        work = tmp_path / "scans-studio" / "work" / "001"
+        work = tmp_path / "scans-studio" / "trainings" / "001"
         (work / "store").mkdir(parents=True)
         (work / "store" / "dataset.json").write_text("{}")
         mask = np.ones(SHAPE, np.uint8)

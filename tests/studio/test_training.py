@@ -85,7 +85,7 @@ def test_a_training_from_clicks_to_masks(tmp_path: Path) -> None:
         assert told["epoch"] == told["epochs"] >= 1
         assert len(told["curves"]["loss"]) == told["epochs"]
         assert told["words"][0].startswith("known: ")
-        noted = json.loads((tmp_path / "project/work/001/job.json").read_text(encoding="utf-8"))
+        noted = json.loads((tmp_path / "project/trainings/001/job.json").read_text(encoding="utf-8"))
         assert "damaged" in noted["left_out"]["broken"]
         assert "0 bytes" in noted["left_out"]["empty"]
         assert "damaged" in row(client, "broken")["error"]
@@ -94,7 +94,7 @@ def test_a_training_from_clicks_to_masks(tmp_path: Path) -> None:
         assert all(set(one["volumes"]) == set(HEARTS[1:]) for one in good)
         # a mask is shown as it lies in the file
         name = good[0]["name"]
-        mask = read_labels(tmp_path / f"project/work/001/masks/{name}.nii.gz").array
+        mask = read_labels(tmp_path / f"project/trainings/001/masks/{name}.nii.gz").array
         plane = about(client, ids(client)[name])["planes"][0]
         seen = client.get(f"/api/scans/{ids(client)[name]}/mask/0/3").content
         picture = np.frombuffer(seen, np.uint8).reshape(plane["rows"], plane["columns"])
@@ -122,10 +122,10 @@ def test_a_second_training_goes_on_from_the_first(tmp_path: Path) -> None:
         second = wait(client, "done")
         assert second["number"] == 2
         assert "--from" in second["commands"][3]
-        assert not (tmp_path / "project/work/002/store").exists()
+        assert not (tmp_path / "project/trainings/002/store").exists()
         assert second["curves"]["labels"][0][1] < first["curves"]["labels"][0][1]
         assert not row(client, name)["accepted"]  # another mask
-        assert (tmp_path / "project/work/001/masks/predictions.csv").is_file()
+        assert (tmp_path / "project/trainings/001/masks/predictions.csv").is_file()
 
 
 def test_a_failure_is_told_by_the_commands_own_last_sentence(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_failure_is_told_by_the_commands_own_last_sentence(tmp_path: Path) -> 
 def test_a_job_whose_computer_was_switched_off_can_be_gone_on_with(tmp_path: Path) -> None:
     root = scans(tmp_path / "scans")
     with opened(root) as client:
-        work = tmp_path / "scans-studio/work/001"
+        work = tmp_path / "scans-studio/trainings/001"
         work.mkdir(parents=True)
         about = {"state": "training", "number": 1, "sentence": "", "commands": [], "words": [], "pid": 1}
         (work / "job.json").write_text(json.dumps(about))

@@ -30,7 +30,7 @@ def export(project: Project, results: Results) -> dict[str, Any]:
     clicks.csv, sizes.csv, store/, commands.txt
     """
     folder = project.folder / "export"
-    commands = list(_commands(project.folder / "work"))
+    commands = list(_commands(project.folder / "trainings"))
     with aside(folder, replace=True) as made:
         if results.folder is not None:
             shutil.copytree(results.folder, made / "masks", ignore=shutil.ignore_patterns(".*"))

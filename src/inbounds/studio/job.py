@@ -1,6 +1,6 @@
 """One training, as a program of its own: the commands that anybody could type, one after the other.
 
-    python -m inbounds.studio.job PROJECT/work/002
+    python -m inbounds.studio.job PROJECT/trainings/002
 
 The folder has `job.json`, which says what to do and how far it has come, `clicks.csv` and `sizes.csv`; the commands put
 their store, run and masks there, and what they say into `log.txt`. The page may be closed meanwhile, and its server be

@@ -42,7 +42,7 @@ class Trainings:
     """The trainings of a project; one at a time."""
 
     def __init__(self, project: Project) -> None:
-        self.project, self.folder = project, project.folder / "work"
+        self.project, self.folder = project, project.folder / "trainings"
         self._turn = threading.Lock()
         self._begun: subprocess.Popen[bytes] | None = None
         self._curves: tuple[tuple[int, int], list[Row]] = (0, 0), []
