@@ -59,6 +59,8 @@ WITHOUT_TWIN = {
     "store/record.py": "a row of numbers; tests/store/test_store.py reads it",
     "networks/layers.py": "two layers, tested within tests/networks/test_enet.py and test_unet.py",
     "runs/checkpoint.py": "tests/training/test_loop.py kills and resumes runs",
+    "runs/machine.py": "what run.json and pages say of it: tests/reports/test_page.py",
+    "runs/trial.py": "tests/training/test_refusals.py and tests/networks/test_needs.py try what cannot work",
     "runs/model.py": "tests/training/test_loop.py and tests/inference/test_predictor.py",
     "inference/prediction.py": "tests/inference/test_predictor.py",
     "evaluation/evaluate.py": "tests/training/test_loop.py compares it with what the run measured",

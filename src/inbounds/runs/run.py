@@ -9,37 +9,29 @@ tensorboard/            the same curves for TensorBoard
 
 from __future__ import annotations
 
-import math
-import os
-import platform
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from torch import nn
 
-from inbounds.annotations.annotation import UNLABELLED, Annotation
-from inbounds.batches.fact_tensors import to_tensors
+from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import draw_full
 from inbounds.config import Settings, network_of, supervision_of
 from inbounds.config.plan import Plan
 from inbounds.described import read_json, written
 from inbounds.errors import BadInput
 from inbounds.locks import locked
-from inbounds.memory import require
-from inbounds.networks.needs import kept, weights
-from inbounds.regions.scans import Scans
 from inbounds.runs.checkpoint import finished, load_weights
 from inbounds.runs.describe import describe
 from inbounds.runs.description import AGAIN, SCHEMA, Description
 from inbounds.runs.identity import differences, identity
+from inbounds.runs.machine import commit, machine, versions
+from inbounds.runs.trial import try_out
 from inbounds.runs.weights import fit_weights
 from inbounds.store.store import FULL, Store
 from inbounds.supervision import Supervision
@@ -137,7 +129,7 @@ class Run:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)  # as training does: what a file of weights leaves out is the same whatever was run
             network = network_of(settings.network, store.channels, len(chosen) + 1)
-        _try(network, supervision, settings, store, chosen)
+        try_out(network, supervision, settings, store, chosen)
         if start is not None and settings.network.weights:
             raise BadInput(f"{start.path}: network.weights names other weights to begin with; leave one of them out")
         if start is not None:
@@ -165,13 +157,9 @@ class Run:
             **({} if plan is None else {"plan": asdict(plan)}),
             **({} if fold is None else {"fold": list(fold)}),
             **({} if start is None else {"from": str(start.path)}),
-            "versions": _versions(),
-            "commit": _commit(),
-            "machine": {
-                "system": platform.platform(),
-                "processor": platform.processor() or platform.machine(),
-                **_gpu(settings.training.device),
-            },
+            "versions": versions(),
+            "commit": commit(),
+            "machine": machine(settings.training.device),
             "identity": identity(whole, annotation, facts),
         }
         written(about, Description, str(path), "change what it was made from")
@@ -342,71 +330,3 @@ def _discard(path: Path) -> None:
     for name in PARTS:
         clear(path / name)
         remove(path / name)
-
-
-def _try(
-    network: nn.Module, supervision: Supervision, settings: Settings, store: Store, classes: Sequence[str]
-) -> None:
-    """Refuse a network that cannot take the store's slices, such as one for volumes, and terms that fail on them."""
-    sides = [min(side, 64) for side in store.shape]
-    image, label = torch.zeros(1, store.channels, *sides), torch.full((1, *sides), UNLABELLED)
-    what = f"network.name={settings.network.name}: cannot take slices of {sides[0]}x{sides[1]}"
-    try:
-        with kept(network) as sizes:
-            scores = network.eval()(image)
-        if scores.shape != (1, len(classes) + 1, *sides):
-            raise ValueError(f"gives scores of shape {tuple(scores.shape)}")
-        what = "settings: the loss cannot be computed"
-        tables = to_tensors(store, None, [store.class_index(name) for name in classes])
-        facts, scan_facts = ({name: fact[:1] for name, fact in table.items()} for table in tables)
-        scans = Scans(torch.zeros(1, dtype=torch.long), 1)
-        supervision(scores.detach(), image, Annotation(label, facts, scan_facts, scans))
-    except Exception as error:  # whatever a network or a term of a person's own raises
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise BadInput(f"{what} ({reason}); correct its arguments") from None
-    _check_step(weights(network), sum(sizes) / math.prod(sides), settings, store)
-
-
-def _check_step(network: int, each: float, settings: Settings, store: Store) -> None:
-    """Refuse a training step that memory has no room for.
-
-    It takes the network's bytes four times, for its gradients and the optimiser's two means of them too, and for each
-    pixel what the network keeps of it on its way, which is half as much in half precision.
-    """
-    training, hybrid = settings.training, settings.hybrid
-    lengths = [record.slices for record in store.records if record.split == "train"] or [0]
-    slices = min(hybrid.full_scans, len(lengths)) * max(lengths) if hybrid.only_full else sum(lengths)
-    batch = min(training.batch, slices * training.repeats)
-    pixels = batch * math.prod(store.shape)
-    needed = 4 * network + round(each * pixels / (1 if training.precision == "32" else 2))
-    gpu = torch.cuda.get_device_properties(0).total_memory if _gpu(training.device) else None
-    what = (
-        f"training.batch={training.batch}: a step with {batch:,} images of {store.shape[0]} x {store.shape[1]} pixels"
-    )
-    require(needed, what, "lower it, choose a smaller network, or prepare a smaller grid", gpu)
-
-
-def _gpu(device: str) -> dict[str, str]:
-    """The name of the GPU that a run will find, if it looks for one and there is one."""
-    wanted = device == "auto" or device.startswith(("cuda", "gpu"))
-    return {"device": torch.cuda.get_device_name()} if wanted and torch.cuda.is_available() else {}
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for name in ("inbounds", "torch", "numpy", "lightning", "lightning-fabric", "monai"):
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions
-
-
-def _commit() -> str | None:
-    """The commit of this package's source, if it runs from a checkout; of a copy, what `INBOUNDS_COMMIT` says."""
-    if named := os.environ.get("INBOUNDS_COMMIT"):
-        return named
-    command, here = ["git", "rev-parse", "HEAD"], Path(__file__).parent
-    try:
-        answer = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip() or None if answer.returncode == 0 else None

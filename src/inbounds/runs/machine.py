@@ -1,0 +1,48 @@
+"""What a run is made with: versions, the commit of this package, and the machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+
+def machine(device: str) -> dict[str, str]:
+    """What a run will be trained on."""
+    return {
+        "system": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        **gpu(device),
+    }
+
+
+def gpu(device: str) -> dict[str, str]:
+    """The name of the GPU that a run will find, if it looks for one and there is one."""
+    wanted = device == "auto" or device.startswith(("cuda", "gpu"))
+    return {"device": torch.cuda.get_device_name()} if wanted and torch.cuda.is_available() else {}
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of what decides results."""
+    found = {"python": platform.python_version()}
+    for name in ("inbounds", "torch", "numpy", "lightning", "lightning-fabric", "monai"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def commit() -> str | None:
+    """The commit of this package's source, if it runs from a checkout; of a copy, what `INBOUNDS_COMMIT` says."""
+    if named := os.environ.get("INBOUNDS_COMMIT"):
+        return named
+    command, here = ["git", "rev-parse", "HEAD"], Path(__file__).parent
+    try:
+        answer = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip() or None if answer.returncode == 0 else None
