@@ -16,7 +16,8 @@ import numpy as np
 import uvicorn
 
 from inbounds.studio.project import Project
-from inbounds.studio.server import Studio, create_app
+from inbounds.studio.server import create_app
+from inbounds.studio.studio import Studio
 
 TOKEN = "let-me-in"
 CLASSES = ("background", "LV", "RV")

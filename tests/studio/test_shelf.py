@@ -13,7 +13,7 @@ from inbounds.studio import shelf as room
 from inbounds.studio.database import Database
 from inbounds.studio.project import Project
 from inbounds.studio.shelf import Shelf
-from studios import CLASSES, scans
+from studios import CLASSES, act, click, ids, labels, opened, row, scans, volume, write_scan
 
 
 def test_headers_are_read_once_until_a_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,3 +45,63 @@ def test_a_thousand_scans_open_within_two_seconds(tmp_path: Path) -> None:
         project.close()
         assert len(project.shelf.entries) == 1001
         assert took < 2
+
+
+def test_a_broken_scan_does_not_stop_the_others(tmp_path: Path) -> None:
+    root = scans(tmp_path / "scans")
+    (root / "empty.nii.gz").write_bytes(b"")
+    whole = (root / "one.nii.gz").read_bytes()
+    (root / "cut.nii.gz").write_bytes(whole[: len(whole) // 2])
+    with opened(root) as client:
+        assert "0 bytes" in row(client, "empty")["error"]
+        answer = client.get(f"/api/scans/{ids(client)['cut']}")
+        assert answer.status_code == 409
+        assert "cut short or damaged" in answer.json()["error"]
+        assert "cut short or damaged" in row(client, "cut")["error"]
+        assert client.get(f"/api/scans/{ids(client)['two']}").status_code == 200
+        act(client, "stroke", scan=ids(client)["empty"], points=[[0, 0, 0]], status=409, **{"class": 1})
+    (root / "cut.nii.gz").write_bytes(whole)
+    with opened(root) as client:
+        assert row(client, "cut")["error"] is None
+
+
+def test_a_scan_that_became_another_is_not_mixed_with_its_labels(tmp_path: Path) -> None:
+    root = scans(tmp_path / "scans")
+    with opened(root) as client:
+        click(client, ids(client)["one"], (5, 3, 3))
+        kept = (root / "one.nii.gz").read_bytes()
+    write_scan(root / "one.nii.gz", volume(0, (3, 24, 20)))
+    with opened(root) as client:
+        assert "6 x 24 x 20 voxels when it was labelled, now 3 x 24 x 20" in row(client, "one")["error"]
+        assert client.get(f"/api/scans/{ids(client)['one']}").status_code == 409
+        assert client.get(f"/api/scans/{ids(client)['two']}").status_code in (200, 202)
+        (root / "one.nii.gz").write_bytes(kept)
+        act(client, "rescan")
+        assert labels(client, ids(client)["one"], 5)[3, 3] == 1
+
+
+def test_new_scans_are_found_when_asked_for(tmp_path: Path) -> None:
+    root = scans(tmp_path / "scans", ("one",))
+    with opened(root) as client:
+        first = ids(client)["one"]
+        click(client, first, (0, 0, 0))
+        write_scan(root / "a_new.nii.gz", volume(9))
+        act(client, "rescan")
+        assert set(ids(client)) == {"a_new", "one"}
+        assert ids(client)["one"] == first
+        (root / "one.nii.gz").unlink()
+        act(client, "rescan")
+        assert "no longer there" in row(client, "one")["error"]
+        assert row(client, "one")["labelled"] == 1
+
+
+def test_a_project_of_a_thousand_scans_is_listed_at_once(tmp_path: Path) -> None:
+    root = scans(tmp_path / "scans", ("one",))
+    for number in range(1000):
+        (root / f"scan{number:04d}.nii.gz").hardlink_to(root / "one.nii.gz")
+    with opened(root) as client:
+        while any(one["shape"] is None for one in client.get("/api/project").json()["scans"]):
+            time.sleep(0.2)
+        begun = time.process_time()
+        assert len(client.get("/api/project").json()["scans"]) == 1001
+        assert time.process_time() - begun < 1

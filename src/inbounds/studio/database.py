@@ -60,6 +60,10 @@ class Conflict(BadInput):
     """What is asked for does not go with how things stand."""
 
 
+class Missing(BadInput):
+    """There is no such thing."""
+
+
 @dataclass(frozen=True)
 class Action:
     """A row of the table: who did what."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,25 +11,18 @@ from inbounds.errors import BadInput
 from inbounds.locks import locked
 from inbounds.scans.format import Shape
 from inbounds.studio.actions import Accept, Box, DeleteClass, Rescan, SetClass, SetFact, Stroke
+from inbounds.studio.classes import KINDS as CLASSES
+from inbounds.studio.classes import Classes, check_name, check_unused, check_value, classes_of, first_classes
 from inbounds.studio.database import Action, Conflict, Database
 from inbounds.studio.facts import Fact, checked, facts_of
-from inbounds.studio.labels import NOTHING, UNLABELLED, Labels, unpack
-from inbounds.studio.raster import outside, stroke
+from inbounds.studio.labels import Labels
+from inbounds.studio.raster import outside
+from inbounds.studio.scan_labels import KINDS as LABELLING
+from inbounds.studio.scan_labels import ScanLabels
 from inbounds.studio.shelf import Entry, Shelf
 from inbounds.writing import writing
 
-COLOURS = ("#ffb000", "#5db4e8", "#dc267f", "#3fd0a8", "#f0e442", "#fe6100", "#e8e8e8", "#8dd35f")
-BACKGROUND = "#a58bff"
-LABELLING = ("stroke", "box", "voxels")
 ABOUT_FACTS = ("fact", "box", "facts")
-REMEMBERED = 6
-"""So many scans' labels are kept in memory; those of the others are made from what people did when they are needed."""
-
-Classes = dict[int, tuple[str, str]]
-
-
-class Missing(BadInput):
-    """There is no such thing."""
 
 
 class Project:
@@ -47,10 +38,10 @@ class Project:
             self.shelf = Shelf(self.database, self.root)
             ending.callback(self.shelf.close)
             self._begin(classes)
+            self._scan_labels = ScanLabels(self.database, self.shelf)
+            self._facts: dict[int, dict[tuple[int | None, int], Fact]] = {}
+            self._settle()
             self._ending = ending.pop_all()
-        self._labels: OrderedDict[int, Labels] = OrderedDict()
-        self._facts: dict[int, dict[tuple[int | None, int], Fact]] = {}
-        self._refresh()
 
     def close(self) -> None:
         """Let another server open it."""
@@ -68,31 +59,15 @@ class Project:
 
     def entry(self, number: int) -> Entry:
         """A scan of the project."""
-        if number not in self.shelf.entries:
-            raise Missing(f"there is no scan {number}; look for new ones, or reload the page")
-        return self.shelf.get(number)
+        return self.shelf.entry(number)
 
     def usable(self, number: int) -> tuple[Entry, Shape]:
         """A scan that can be shown."""
-        entry = self.entry(number)
-        if entry.error is not None or entry.shape is None:
-            raise Conflict(entry.error or f"{entry.name}: its header is not read yet; try again")
-        return entry, entry.shape
+        return self.shelf.usable(number)
 
     def labels(self, number: int) -> Labels:
         """The labels of a scan."""
-        with self.database.lock:
-            if number in self._labels:
-                self._labels.move_to_end(number)
-                return self._labels[number]
-            entry, shape = self.usable(number)
-            made = Labels(shape)
-            for action in self.database.live(LABELLING, number):
-                apply(made, action, entry)
-            self._labels[number] = made
-            while len(self._labels) > REMEMBERED:
-                self._labels.popitem(last=False)
-            return made
+        return self._scan_labels.of(number)
 
     def facts(self, number: int) -> dict[tuple[int | None, int], Fact]:
         """What is known of a scan, by slice and class."""
@@ -103,11 +78,11 @@ class Project:
 
     def summary(self, number: int) -> Mapping[str, Any]:
         """How many voxels of which classes are labelled in a scan, and where."""
-        return self._summaries.get(number, NOTHING)
+        return self._scan_labels.summary(number)
 
     def summaries(self) -> Mapping[int, Mapping[str, Any]]:
         """Those of all scans that have labels."""
-        return self._summaries
+        return self._scan_labels.summaries
 
     def with_facts(self) -> list[int]:
         """The scans of which anything is known as a whole or of a slice."""
@@ -135,7 +110,10 @@ class Project:
                     )
                     warning = None
                 case SetClass() | DeleteClass():
-                    self._check_class(action)
+                    if isinstance(action, SetClass):
+                        check_name(self._classes, action)
+                    else:
+                        check_unused(self._classes, action, self._used())
                     added, warning = self.database.add(action.who, None, action.kind, action.content()), None
                 case Rescan():
                     added, warning = self.database.add(action.who, None, "rescan", {"new": found}), None
@@ -152,7 +130,7 @@ class Project:
                 added = self.database.add(who, number, kind, content, voxels, batch)
                 batch = batch or added
                 if voxels is not None:
-                    self._apply(entry, Action(added, batch, who, number, kind, content, voxels))
+                    self._scan_labels.add(entry, Action(added, batch, who, number, kind, content, voxels))
                 self._facts.pop(number, None)
             if batch is None:
                 raise BadInput("there is nothing in it that could be imported")
@@ -177,7 +155,7 @@ class Project:
             for number in {action.scan for action in batch if action.scan is not None}:
                 self._facts.pop(number, None)
                 if labelling := [action for action in batch if action.scan == number and action.kind in LABELLING]:
-                    self._relabel(number, labelling, kind)
+                    self._scan_labels.turn(number, labelling, kind)
             self._classes = self._read_classes()
             used = self._used()
             if gone := sorted(used - self._classes.keys()):
@@ -186,110 +164,45 @@ class Project:
                 )
             return added, first.scan, first.kind
 
-    def _relabel(self, number: int, actions: Sequence[Action], kind: str) -> None:
-        """Take back or do again what labelled a scan: the last actions at once, others by going through all of them."""
-        labels = self._labels.get(number)
-        for action in actions if kind == "redo" else reversed(actions):
-            if labels is None:
-                break
-            if kind == "undo":
-                labels = labels if labels.take_back(action.id) else None
-            elif labels.last < action.id:
-                apply(labels, action, self.entry(number))
-            else:
-                labels = None
-        if labels is None:
-            self._labels.pop(number, None)
-        self._note(number, self.labels(number))
-
     def _label(self, action: Stroke | Box) -> int:
         entry, shape = self.usable(action.scan)
-        self._check_value(0 if action.klass is None else action.klass)
+        check_value(self._classes, 0 if action.klass is None else action.klass)
         content = action.content()
         if isinstance(action, Box):
             _, inside, number = outside(action.corners, action.plane, shape)
             content |= {"inside": inside, "slice": number}
         added = self.database.add(action.who, entry.id, action.kind, content)
-        self._apply(entry, Action(added, added, action.who, entry.id, action.kind, content, None))
+        self._scan_labels.add(entry, Action(added, added, action.who, entry.id, action.kind, content, None))
         self._facts.pop(entry.id, None)
         return added
 
-    def _apply(self, entry: Entry, action: Action) -> None:
-        """Bring the labels of a scan up to date with an action that was just written down."""
-        if entry.id in self._labels:
-            apply(self._labels[entry.id], action, entry)
-        self._note(entry.id, self.labels(entry.id))
-
-    def _note(self, number: int, labels: Labels) -> None:
-        summary = labels.summary()
-        self.database.run("UPDATE scans SET summary = ? WHERE id = ?", json.dumps(summary), number)
-        self._summaries[number] = summary
-
     def _set_fact(self, action: SetFact) -> tuple[int, str | None]:
         entry, shape = self.usable(action.scan)
-        self._check_value(action.klass)
+        check_value(self._classes, action.klass)
         name = self._classes[action.klass][0]
         warning = checked(action, name, entry, shape, self.labels(entry.id))
         added = self.database.add(action.who, entry.id, "fact", action.content())
         self._facts.pop(entry.id, None)
         return added, warning
 
-    def _check_value(self, value: int) -> None:
-        if value not in self._classes:
-            raise BadInput(f"there is no class {value}; reload the page")
-
-    def _check_class(self, action: SetClass | DeleteClass) -> None:
-        if isinstance(action, DeleteClass):
-            self._check_value(action.value)
-            if action.value in self._used():
-                name = self._classes[action.value][0]
-                raise Conflict(f"{name} has labels or facts; remove them before you delete the class")
-            return
-        others = {name.lower() for value, (name, _) in self._classes.items() if value != action.value}
-        if action.name.lower() in others:
-            raise Conflict(f"there is a class {action.name} already; choose another name")
-
     def _used(self) -> set[int]:
         """The classes that anything is known of."""
-        labelled = {int(value) for summary in self._summaries.values() for value in summary["classes"]}
+        labelled = {int(value) for summary in self._scan_labels.summaries.values() for value in summary["classes"]}
         return labelled | {klass for number in self.with_facts() for _, klass in self.facts(number)}
 
     def _begin(self, classes: Sequence[str]) -> None:
         """The first classes are what was asked for; later ones must agree with them."""
-        self._classes = self._read_classes()
-        asked = [name.strip() for name in classes]
-        if self._classes and asked and asked != [name for name, _ in self._classes.values()]:
-            have = ",".join(name for name, _ in self._classes.values())
-            raise BadInput(f"{self.folder}: its classes are {have}; leave --classes out, and change them on the page")
-        lower = [name.lower() for name in asked]
-        if len(asked) == 1 or len(set(lower)) < len(lower) or not all(asked):
-            raise BadInput(
-                f"--classes {','.join(asked)}: name the background first, then at least one class, none of them twice"
-            )
-        if not self._classes:
-            with self.database.transaction():
-                for value, name in enumerate(asked or ["background", "region"]):
-                    made = SetClass(who="inbounds", kind="class", value=value, name=name)
-                    self.database.add("inbounds", None, "class", made.content())
+        with self.database.transaction():
+            for made in first_classes(self.folder, self._read_classes(), classes):
+                self.database.add("inbounds", None, "class", made.content())
 
     def _read_classes(self) -> Classes:
-        found: Classes = {}
-        for action in self.database.live(("class", "class_delete")):
-            value = action.content["value"]
-            if action.kind == "class_delete":
-                found.pop(value, None)
-                continue
-            before = found.get(value, ("", BACKGROUND if value == 0 else COLOURS[(value - 1) % len(COLOURS)]))
-            found[value] = action.content["name"], action.content["colour"] or before[1]
-        return dict(sorted(found.items()))
+        return classes_of(self.database.live(CLASSES))
 
     def _refresh(self) -> None:
         """Take everything from the disk."""
-        self._labels.clear()
         self._facts.clear()
-        self._classes = self._read_classes()
-        rows = self.database.rows("SELECT id, summary FROM scans WHERE summary IS NOT NULL")
-        self._summaries: dict[int, Mapping[str, Any]] = {number: json.loads(text) for number, text in rows}
+        self._scan_labels.refresh()
         self._settle()
 
     def _settle(self) -> None:
@@ -311,17 +224,3 @@ class Project:
                 self._refresh()
                 raise
             self._settle()
-
-
-def apply(labels: Labels, action: Action, entry: Entry) -> None:
-    """Do to the labels of a scan what somebody did."""
-    content = action.content
-    assert entry.shape is not None
-    if action.kind == "stroke":
-        where = stroke(content["points"], content["plane"], content["radius"], entry.shape, entry.spacing)
-        labels.put(where, UNLABELLED if content["class"] is None else content["class"], action.id)
-    elif action.kind == "box":
-        where, _, _ = outside(content["corners"], content["plane"], entry.shape)
-        labels.fill(where, 0, action.id)
-    elif action.voxels is not None:
-        labels.put(*unpack(action.voxels), action.id)

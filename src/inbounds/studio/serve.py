@@ -11,7 +11,8 @@ import uvicorn
 
 from inbounds.errors import BadInput
 from inbounds.studio.project import Project
-from inbounds.studio.server import Studio, create_app
+from inbounds.studio.server import create_app
+from inbounds.studio.studio import Studio
 
 
 class _Server(uvicorn.Server):

@@ -16,7 +16,7 @@ from inbounds.scans.display import Plane, planes_of
 from inbounds.scans.format import Scan, Shape, by
 from inbounds.scans.scan import header
 from inbounds.sources.folder import recognise
-from inbounds.studio.database import Database
+from inbounds.studio.database import Conflict, Database, Missing
 
 PATIENCE = 1.0
 """Seconds for which opening a project waits for the headers of new scans; the others are read meanwhile."""
@@ -110,10 +110,19 @@ class Shelf:
             self._thread.join(PATIENCE)
         return len(new)
 
-    def get(self, number: int) -> Entry:
+    def entry(self, number: int) -> Entry:
         """A scan with its header, or with what is wrong with it."""
+        if number not in self.entries:
+            raise Missing(f"there is no scan {number}; look for new ones, or reload the page")
         entry = self.entries[number]
         return entry if entry.shape or entry.error else self._read(entry)
+
+    def usable(self, number: int) -> tuple[Entry, Shape]:
+        """A scan that can be shown, and its shape."""
+        entry = self.entry(number)
+        if entry.error is not None or entry.shape is None:
+            raise Conflict(entry.error or f"{entry.name}: its header is not read yet; try again")
+        return entry, entry.shape
 
     def stamp(self, number: int) -> str:
         """Changes when the files of a scan do."""
@@ -141,7 +150,7 @@ class Shelf:
         for number in numbers:
             if self._closed.is_set():
                 return
-            self.get(number)
+            self.entry(number)
 
     def _read(self, entry: Entry) -> Entry:
         try:
