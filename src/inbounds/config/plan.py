@@ -14,7 +14,7 @@ import torch
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.config.build import in_training
-from inbounds.config.settings import Settings
+from inbounds.config.settings import ConstraintSettings, Settings
 from inbounds.store.doubts import MARGIN, doubts
 from inbounds.store.store import FULL, Store
 
@@ -32,16 +32,17 @@ AUGMENT = {"rotate": 30, "zoom": 1.25, "contrast": 1.3, "brightness": 0.1}
 REGULARISERS: dict[str, dict[str, Any]] = {
     "pairwise": {"term": {"name": "pairwise", "sigma": 0.1}, "weight": 0.3},
     "border": {
-        "term": {"name": "border", "power": 1.5, "framed": True},
+        "term": {"name": "border", "power": 1.5, "framed": True, "edge": 0.07},
         "weight": 100.0,
-        "schedule": "lr",
         "where": "present",
     },
     "teacher": {"term": {"name": "teacher"}},
 }
 """What helps where few pixels are labelled; which of them a plan takes depends on what is labelled."""
-WEIGHT = {"image": 1.0, "volume": 3.0}
-"""Of bounds: a scan's volume leaves open which slice has how much, and spreads over them."""
+WEIGHT = {"image": 3.0, "volume": 10.0}
+"""Of bounds around sizes: a scan's volume leaves open which slice has how much, and spreads over them."""
+LOOSE = 1.0
+"""Of bounds that say no size of any one region: tags, and a range common to all."""
 RARE = 2.0
 """Times as many clicks would be a class's equal share: from there on classes count the same."""
 SLICES = 4000
@@ -153,7 +154,7 @@ def plan(
             layer["training"]["class_weight"] = weights
             words.append("labels: each class counts the same, as some were clicked much more often than others")
     if not (full or settings.proposals):
-        _regularise(layer, words, taught)
+        _regularise(layer, words, taught, any(_sized(written, known) for written in settings.constraints.values()))
         if taught and "coarse" in layer.get("network", {}).get("settings", {}):
             layer["regularisers"]["pairwise"]["term"]["stride"] = 4
     if not full and settings.proposals is None:
@@ -234,15 +235,23 @@ def _network(store: Store, gpu: bool) -> dict[str, Any]:
     return {"name": "unet", "settings": settings | ({"coarse": coarse} if coarse > 1 else {})}
 
 
-def _regularise(layer: dict[str, Any], words: list[str], taught: bool) -> None:
+def _sized(written: ConstraintSettings, known: Known) -> bool:
+    """Whether bounds are around sizes of slices or volumes of scans, each its own."""
+    kind, there = written.bounds["kind"], known.volumes if written.scope == "volume" else known.sizes
+    return written.statistic["name"] == "size" and (kind == "individual" or (kind == "known" and bool(there)))
+
+
+def _regularise(layer: dict[str, Any], words: list[str], taught: bool, sized: bool) -> None:
     """Choose what helps where few pixels are labelled.
 
     Where background is labelled too, neighbours that look alike should be of one class. Where it is not, that would
-    shrink regions to the cores that seeds come from: they should spread to where the image has an edge instead, at
-    first more than in the end.
+    shrink regions to the cores that seeds come from: they should spread to where the image has an edge instead. Where
+    sizes are known, these say more in the end, and the asking fades.
     """
     spatial = "pairwise" if taught else "border"
     layer["regularisers"] = deepcopy({name: REGULARISERS[name] for name in (spatial, "teacher")})
+    if sized and not taught:
+        layer["regularisers"]["border"]["schedule"] = "lr"
     begin, end = layer["regularisers"]["teacher"]["ramp"] = list(LISTEN if taught else BOUNDED)
     what = "neighbours that look alike belong together" if taught else "regions spread to the edges of the image"
     words.append(f"regularisers: {what}; a teacher, the averaged network, from {begin:.0%} to {end:.0%} on")
@@ -263,7 +272,8 @@ def _bound(
         if written.bounds["kind"] == "known" and idle:
             chosen[name] = False
             continue
-        chosen[name] = {"penalty": "hinge", "scale": "typical", "weight": WEIGHT[written.scope], **ramp}
+        weight = WEIGHT[written.scope] if _sized(written, known) else LOOSE
+        chosen[name] = {"penalty": "hinge", "scale": "typical", "weight": weight, **ramp}
         if margin is not None and written.bounds["kind"] in ("known", "individual"):
             chosen[name]["bounds"] = {"relative": margin}
     acting = [name for name, content in chosen.items() if content]
