@@ -35,7 +35,7 @@ def reproduce(
     ] = "paper",
     rows: Annotated[str, typer.Option(help="Which rows, such as full,individual; all if not given.")] = "",
     parts: Annotated[
-        str, typer.Option(help="Of `ablation`: which parts, such as whole,no-teacher; all if not given.")
+        str, typer.Option(help="Of `ablation`: which parts, such as whole,no-border; all if not given.")
     ] = "",
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="A setting of all rows, such as training.epochs=2; repeatable.")

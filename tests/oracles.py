@@ -173,14 +173,3 @@ def normalised_cut(
         near = ties(looks, sigma, reach, spread)
         out.append(sum(s @ near @ (1 - s) / (near.sum(axis=1) @ s) for s in chances.reshape(len(chances), -1)))
     return np.array(out)
-
-
-def agreement(probs: np.ndarray, teacher: np.ndarray) -> np.ndarray:
-    out = np.zeros(len(probs))
-    pixels = list(np.ndindex(*probs.shape[2:]))
-    for b, p in itertools.product(range(len(probs)), pixels):
-        found, wanted = probs[(b, slice(None), *p)], teacher[(b, slice(None), *p)]
-        entropy = -sum(q * math.log(q) for q in wanted if q > 0)
-        crossed = -sum(q * math.log(s) for q, s in zip(wanted, found, strict=True) if q > 0)
-        out[b] += (1 - entropy / math.log(len(wanted))) * crossed / len(pixels)
-    return out

@@ -14,7 +14,6 @@ import inbounds
 STABLE = [
     "size",
     "fraction",
-    "agreement",
     "border",
     "normalised_cut",
     "pairwise",

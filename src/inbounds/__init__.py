@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from inbounds.regions.shape import centroid, moment, spread
     from inbounds.regions.size import size
     from inbounds.regions.statistic import statistic
-    from inbounds.regularisers import Regulariser, agreement, border, normalised_cut, pairwise
+    from inbounds.regularisers import Regulariser, border, normalised_cut, pairwise
     from inbounds.supervision import Supervision, Terms, recipes
 
 # Where each public name lives. Nothing is imported before it is used, so that the command line answers without torch.
@@ -35,7 +35,7 @@ _ROOMS = {
     "constraints": "Common Constraint Fixed Individual Interval Known Tags hinge log_barrier quadratic typical_values",
     "losses": "Ascent Exact Proposals cross_entropy",
     "regions": "Scans centroid compactness fraction mean_intensity moment size spread statistic variance_intensity",
-    "regularisers": "Regulariser agreement border normalised_cut pairwise",
+    "regularisers": "Regulariser border normalised_cut pairwise",
     "supervision": "Supervision Terms recipes",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
@@ -57,7 +57,6 @@ __all__ = [
     "Supervision",
     "Tags",
     "Terms",
-    "agreement",
     "border",
     "centroid",
     "compactness",

@@ -45,7 +45,12 @@ def test_bounds_wait_where_labels_can_teach_by_themselves(store: Store) -> None:
     assert planned(store, labels="both").settings["constraints"]["size"]["ramp"] == [0.05, 0.3]
     alone = planned(store, labels="disc").settings
     assert "ramp" not in alone["constraints"]["size"]
-    assert alone["network"]["initial_share"] == 0.02
+
+
+def test_what_nobody_labelled_is_background_at_first(store: Store) -> None:
+    for labels in ("both", "disc"):
+        assert planned(store, labels=labels).settings["network"]["initial_share"] == 0.02
+    assert "initial_share" not in planned(store, "full", "full").settings["network"]
 
 
 def test_full_scans_teach_what_background_is(store: Store) -> None:
@@ -56,19 +61,25 @@ def test_complete_labels_need_no_regulariser(store: Store) -> None:
     chosen = planned(store, "full", "full").settings
     assert "regularisers" not in chosen
     assert "constraints" not in chosen
-    assert set(planned(store).settings["regularisers"]) == {"border", "teacher"}
+    assert set(planned(store).settings["regularisers"]) == {"border"}
 
 
 def test_neighbours_belong_together_where_background_is_labelled_too(store: Store) -> None:
     taught, alone = (planned(store, labels=labels).settings["regularisers"] for labels in ("both", "disc"))
-    assert set(taught) == {"pairwise", "teacher"}
-    assert taught["teacher"]["ramp"] == [0.4, 0.8]
-    assert alone["teacher"]["ramp"] == [0.1, 0.4]
+    assert (set(taught), set(alone)) == ({"pairwise"}, {"border"})
+
+
+@pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume"])
+def test_where_sizes_are_known_the_border_fades_and_bounds_weigh_more(store: Store, recipe: str) -> None:
+    chosen = planned(store, recipe, "disc").settings
+    schedule, weight = {"individual": ("lr", 3.0), "volume": ("lr", 10.0)}.get(recipe, ("constant", 1.0))
+    assert chosen["regularisers"]["border"].get("schedule", "constant") == schedule
+    assert chosen["constraints"]["size"]["weight"] == weight
 
 
 def test_a_network_that_a_person_names_is_left_alone(store: Store) -> None:
     chosen = planned(store, "tags", "both", "network.name=enet")
-    assert "network" not in chosen.settings
+    assert set(chosen.settings["network"]) == {"initial_share"}  # which is of any network
     assert not [line for line in chosen.words if line.startswith("network")]
 
 

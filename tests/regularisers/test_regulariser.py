@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
-from inbounds import UNLABELLED, Annotation, Regulariser, Supervision, agreement, border
+from inbounds import UNLABELLED, Annotation, Regulariser, Supervision, border
 from inbounds.regularisers import regularisers
 
 
@@ -58,22 +57,6 @@ def test_a_term_of_one_class_does_not_see_the_others() -> None:
     """All classes are measured, and those asked for chosen: of one of two it is what it is alone."""
     probs, image = torch.rand(2, 2, 6, 6).softmax(1), torch.rand(2, 1, 6, 6)
     torch.testing.assert_close(Regulariser(border)(probs, image), border(probs[:, 1:], image).mean())
-
-
-def test_a_term_with_a_teacher_gets_that_of_the_annotation() -> None:
-    @dataclass(frozen=True)
-    class Taught(Annotation):
-        teacher: Tensor | None = None
-
-    label, teacher = torch.full((2, 2, 2), UNLABELLED), PROBS.flip(0)
-    loss = Regulariser(partial(agreement, sharpness=2.0))
-    assert loss.name == "agreement"
-    assert loss.needs_teacher
-    assert not Regulariser(border).needs_teacher
-    expected = agreement(PROBS, teacher=teacher, sharpness=2.0).mean()
-    torch.testing.assert_close(loss(PROBS, None, Taught(label, teacher=teacher)), expected)
-    for nobody in (None, Annotation(label), Taught(label)):
-        assert loss(PROBS, None, nobody).item() == 0
 
 
 def test_it_is_a_term_of_the_loss_and_no_bound() -> None:

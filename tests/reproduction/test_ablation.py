@@ -112,11 +112,11 @@ def test_parts_are_trained_and_told(store: Store, tmp_path: Path) -> None:
     assert {(one["epochs"], one["data"]) for one in lines} == {("1", "six, every fifth training patient held out")}
     assert [one["classes"].count(";") for one in lines if one["row"] == "scribbles_sizes"] == [2]
     before = {file: file.stat().st_mtime_ns for file in out.glob("runs/*/*/*/checkpoints/*")}
-    done(*words[:-1], "individual", "--parts", "whole,no-teacher", "--resume")
+    done(*words[:-1], "individual", "--parts", "whole,no-initial-share", "--resume")
     assert {file: file.stat().st_mtime_ns for file in before} == before
     text = (out / "results" / "table.md").read_text(encoding="utf-8")
     first = [one.split(" | ")[0] for one in text.splitlines() if one.startswith("| ")]
-    assert first[-3:] == ["| the whole method", "| no teacher", "| no border term"]
+    assert first[-3:] == ["| the whole method", "| no border term", "| no start with little foreground"]
     (out / "results" / "table.md").unlink()
     done("ablation", "--out", out)
     assert (out / "results" / "table.md").read_text(encoding="utf-8") == text
@@ -125,7 +125,7 @@ def test_parts_are_trained_and_told(store: Store, tmp_path: Path) -> None:
 def test_what_is_not_known_is_refused_before_anything_is_written(store: Store, tmp_path: Path) -> None:
     words = ["--store", store.path, "--out", tmp_path / "out"]
     for name, more, saying in (
-        ("ablation", ["--parts", "no-teach"], ["no part 'no-teach'", "no-teacher"]),
+        ("ablation", ["--parts", "no-initial"], ["no part 'no-initial'", "no-initial-share"]),
         ("ablation", ["--rows", "tag"], ["no row 'tag'", "tags"]),
         ("ablation", ["--set", "training.epoch=1"], ["unknown setting 'training.epoch'"]),
         ("heart", ["--parts", "whole"], ["--parts whole", "leave it out"]),
@@ -137,13 +137,13 @@ def test_what_is_not_known_is_refused_before_anything_is_written(store: Store, t
 def test_differences_are_paired_by_seed() -> None:
     """Seeds differ by 0.1, and a part takes 0.01 and 0.03: of the third seed there is no whole."""
     lines = [line(WHOLE, "tags", seed, dsc) for seed, dsc in ((0, 0.7), (1, 0.8))]
-    lines += [line("no-teacher", "tags", seed, dsc) for seed, dsc in ((0, 0.69), (1, 0.77), (2, 0.7))]
+    lines += [line("no-initial-share", "tags", seed, dsc) for seed, dsc in ((0, 0.69), (1, 0.77), (2, 0.7))]
     lines += [line("edge-filter", "individual", 0, 0.9)]
     head, _, *rows = table(lines).splitlines()[:5]
     assert head == "|  | tags | individual |"
     assert rows == [
         "| the whole method | 0.750 |  |",
-        "| no teacher | 0.720 (-0.020 ± 0.014) |  |",
+        "| no start with little foreground | 0.720 (-0.020 ± 0.014) |  |",
         "| scores that follow edges |  | 0.900 |",
     ]
     assert "Seeds 0, 1, 2; 40 epochs; data: acdc; H1; commit 0123456789." in table(lines)

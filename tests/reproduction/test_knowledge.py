@@ -87,17 +87,17 @@ def test_labels_are_those_of_the_store_or_made_like_the_row_wants_them(store: St
 
 
 def test_epochs_follow_from_the_number_of_slices(store: Store) -> None:
-    """60 slices are gone through 17 times for at least 1000 in an epoch: 3600 batches of 15 are 53 such epochs."""
+    """60 slices are gone through 84 times for at least 5000 in an epoch: 3600 batches of 15 are 11 such epochs."""
     assert sum(record.slices for record in store.records if record.split == "train") == 60
     about = experiment("left-ventricle")
     chosen = planned(about, "full", "default", store, FULL, None, [])
     training = chosen.settings["training"]
-    assert (training["repeats"], training["batch"], training["epochs"]) == (17, 15, 53)
-    assert chosen.words[-1] == "epochs: 53 of 1020 slices, about 3600 steps in all"
+    assert (training["repeats"], training["batch"], training["epochs"]) == (84, 15, 11)
+    assert chosen.words[-1] == "epochs: 11 of 5040 slices, about 3600 steps in all"
     few = planned(about, "full", "default", store, FULL, None, ["training.slices=10", "training.batch=5"])
     assert few.settings["training"]["epochs"] == 1800  # 3600 batches of 5 slices, 10 in an epoch
     five = planned(experiment("hybrid"), "full_5", "default", store, FULL, None, [])
-    assert five.settings["training"]["repeats"] == 20  # of six scans, which have ten slices each in the mean
+    assert five.settings["training"]["repeats"] == 100  # of six scans, which have ten slices each in the mean
 
 
 def test_a_plan_takes_the_place_of_the_papers_method_and_of_nothing_that_is_known(store: Store) -> None:
@@ -108,15 +108,16 @@ def test_a_plan_takes_the_place_of_the_papers_method_and_of_nothing_that_is_know
     settings = settings_of(heart, "discs_sizes", "default", store, [], chosen.settings)
     (size,) = settings.constraints.values()
     assert size.bounds == {"kind": "known", "relative": 0.2}
-    assert (size.weight, size.scale, settings.network.name) == (1.0, "typical", "unet")
-    assert set(settings.regularisers) == {"pairwise", "teacher"}
+    assert (size.weight, size.scale, settings.network.name) == (3.0, "typical", "unet")
+    assert set(settings.regularisers) == {"pairwise"}
     assert chosen.words[0].startswith("known: sizes of ")
     about = experiment("left-ventricle")
     labels = labels_of(store, about, "individual", quiet)
-    for row, bounds in (("individual", {"relative": 0.1}), ("common", {"patient": store.records[0].patient})):
+    each = (("individual", 3.0, {"relative": 0.1}), ("common", 1.0, {"patient": store.records[0].patient}))
+    for row, weight, bounds in each:
         layer = planned(about, row, "default", store, labels, None, []).settings
         had = settings_of(about, row, "default", store, ["constraints.size.tighten=0.1"], layer)
-        assert (had.constraints["size"].weight, had.constraints["size"].tighten) == (1.0, 0.1)
+        assert (had.constraints["size"].weight, had.constraints["size"].tighten) == (weight, 0.1)
         assert had.constraints["size"].bounds == {"kind": row, **bounds}
         assert (had.training.batch, had.regularisers["border"].weight) == (layer["training"]["batch"], 100)
 

@@ -114,7 +114,7 @@ def test_a_run_that_was_handed_over_imports_nothing(
     (run,) = begin(tmp_path / "run", store, wanted)
     about = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
     about["settings"]["network"] |= {"name": "handed_over:Net", "settings": {}}
-    about["plan"]["settings"]["regularisers"] = {"teacher": {"term": {"name": "handed_over:term"}}}
+    about["plan"]["settings"]["regularisers"] = {"pairwise": {"term": {"name": "handed_over:term"}}}
     (run.path / "run.json").write_text(json.dumps(about))
     plain = [change for change in few if not change.startswith("network")]
     with pytest.raises(BadInput, match="no settings load code by themselves; name it with --import handed_over"):

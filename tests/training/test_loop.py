@@ -138,9 +138,9 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path,
         ["training.schedule=cosine", "training.ema=0.9"],
         ["training.data_on_device=false"],
         ["training.schedule=cosine", f"regularisers.border={{{BORDER}, schedule='lr'}}"],
-        ["training.ema=0.9", "regularisers.teacher.term=teacher", "network={name='unet', settings={width=4}}"],
+        ["training.ema=0.9", "network={name='unet', settings={width=4}}"],
     ],
-    ids=["plateau", "averaged", "streamed", "fading", "taught"],
+    ids=["plateau", "averaged", "streamed", "fading", "unet"],
 )
 def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store, more: list[str]) -> None:
     """Stopped after each epoch, in a new trainer each time, as a run that was never stopped."""
@@ -471,7 +471,7 @@ def test_epochs_that_fit_the_time_are_chosen_once_and_change_nothing_else(tmp_pa
         "training.ema=0.9",
         "training.schedule=cosine",
         "augment.rotate=10",
-        "regularisers.teacher={term='teacher',ramp=[0.0,0.5]}",
+        "regularisers.pairwise.term=pairwise",
     ]
     timed = start(tmp_path / "timed", store, "volume", *method, "training.minutes=0.03")
     heard: list[Progress] = []
@@ -482,30 +482,6 @@ def test_epochs_that_fit_the_time_are_chosen_once_and_change_nothing_else(tmp_pa
     counted = start(tmp_path / "counted", store, "volume", *method, f"training.epochs={timed.epochs}")
     Trainer(counted).fit()
     assert kept(timed) == kept(counted)
-
-
-def test_a_teacher_needs_averaged_weights(tmp_path: Path, store: Store) -> None:
-    with pytest.raises(BadInput, match=r"regularisers\.teacher: the teacher is the running mean"):
-        Trainer(start(tmp_path / "run", store, "tags", "regularisers.teacher={term='teacher'}"))
-
-
-def test_a_teacher_is_not_asked_before_it_has_a_say(tmp_path: Path, store: Store) -> None:
-    late = ("regularisers.teacher={term='teacher',ramp=[0.5,1.0]}", "training.ema=0.9", "training.epochs=4")
-    heard: list[Progress] = []
-    trainer = Trainer(start(tmp_path / "run", store, "tags", *late), heard.append)
-    teacher, asked = trainer.step.teacher, []
-
-    def counted(image: torch.Tensor) -> torch.Tensor:
-        asked.append(trainer.state.epoch)
-        return teacher(image)
-
-    trainer.step.teacher = counted
-    trainer.fit()
-    steps = heard[-1].steps
-    assert asked == [2] * steps + [3] * steps
-    rows = [row.value for row in read_rows(trainer.run.path / "metrics.csv") if row.metric == "loss_teacher"]
-    assert rows[:2] == [0, 0]
-    assert min(rows[2:]) > 0
 
 
 def test_an_epoch_without_any_label_is_said(tmp_path: Path, store: Store) -> None:

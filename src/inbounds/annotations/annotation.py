@@ -33,7 +33,6 @@ class Annotation:
         scans: Which images are slices of the same scan. `None` when every image is a scan of its own.
         label_weight: How much the labels of each image count in the loss. `None` when all count alike, as 1.
         rim: The pixels at the border of what was scanned, where regions may be cut. `None`: the image's outermost ring.
-        teacher: What a slowly moving copy of the network finds: probabilities, which get no gradient.
         rest: What the batch does not show of its scans. `None` when it holds whole scans.
 
     Example:
@@ -49,7 +48,6 @@ class Annotation:
     scans: Scans | None = None
     label_weight: Float[Tensor, " B"] | None = None
     rim: Bool[Tensor, "B *space"] | None = None
-    teacher: Float[Tensor, "B K *space"] | None = None
     rest: Rest | None = None
 
     def __post_init__(self) -> None:
@@ -137,6 +135,5 @@ class Annotation:
             scans=self.scans and self.scans.to(device),
             label_weight=None if self.label_weight is None else self.label_weight.to(device),
             rim=None if self.rim is None else self.rim.to(device),
-            teacher=None if self.teacher is None else self.teacher.to(device),
             rest=self.rest and self.rest.to(device),
         )

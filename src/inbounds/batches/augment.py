@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn import functional
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.fact_tensors import any_cut, region_cut
@@ -63,17 +64,9 @@ class Augment:
         return self.rotate == 0 and self.translate == 0 and self.zoom == 1
 
     def __call__(
-        self,
-        batch: Batch,
-        truth: Tensor | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        plain: bool = False,
+        self, batch: Batch, truth: Tensor | None = None, generator: torch.Generator | None = None
     ) -> tuple[Batch, Tensor | None]:
-        """A changed batch, and the truth changed with it if it is given (for looking, never for a loss).
-
-        With `plain`, the batch has its images also without the changes of brightness.
-        """
+        """A changed batch, and the truth changed with it if it is given (for looking, never for a loss)."""
         annotation = batch.annotation
         scans = annotation.scans
         draws = annotation.batch if scans is None else scans.count
@@ -82,9 +75,7 @@ class Augment:
         each = motion if scans is None else motion.each(scans)
         image = batch.image * each.gain[:, None, None, None] + each.offset[:, None, None, None]
         grid = _grid(image, each)
-        image = _resampled(image, grid)
-        changes = self.contrast != 1 or self.brightness != 0
-        as_it_was = _resampled(batch.image, grid) if plain and changes else None
+        image = functional.grid_sample(image, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
         label = _sample(annotation.label, grid, outside=UNLABELLED)
         facts = self._facts(dict(annotation.facts), each)
         scan_facts = {}
@@ -99,7 +90,7 @@ class Augment:
         if not self.stays_on_grid:
             rim = _rim(grid, each) if rim is None else rim | _rim(grid, each)
         changed = replace(annotation, label=label, facts=facts, scan_facts=scan_facts, rim=rim)
-        moved = Batch(image, changed, as_it_was, None if self.zoom == 1 else each.factor)
+        moved = Batch(image, changed, None if self.zoom == 1 else each.factor)
         return moved, None if truth is None else _sample(truth, grid, outside=0)
 
     def _motion(self, image: Tensor, chance: Tensor) -> Motion:
@@ -154,14 +145,10 @@ def _grid(image: Tensor, motion: Motion) -> Float[Tensor, "n H W 2"]:
     return grid.reshape(-1, height, width, 2)
 
 
-def _resampled(image: Tensor, grid: Tensor) -> Tensor:
-    return torch.nn.functional.grid_sample(image, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
-
-
 def _sample(label: Tensor, grid: Tensor, *, outside: int) -> Tensor:
     """Nearest neighbours; `grid_sample` fills with 0, so labels are moved until the filling is 0."""
     moved = (label.to(grid.dtype) - outside)[:, None]
-    taken = torch.nn.functional.grid_sample(moved, grid, mode="nearest", padding_mode="zeros", align_corners=False)
+    taken = functional.grid_sample(moved, grid, mode="nearest", padding_mode="zeros", align_corners=False)
     return (taken[:, 0] + outside).round().to(label.dtype)
 
 

@@ -32,13 +32,11 @@ class Batch:
     Attributes:
         image: What the network sees.
         annotation: What is known.
-        plain: The images as they lie there, but with the brightness that they had, where augmentation changed it.
         zoom: By what factor augmentation enlarged each of them; `None` where it did not.
     """
 
     image: Float[Tensor, "B channels *space"]
     annotation: Annotation
-    plain: Float[Tensor, "B channels *space"] | None = None
     zoom: Float[Tensor, " B"] | None = None
 
 

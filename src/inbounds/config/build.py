@@ -42,7 +42,7 @@ REGISTRIES: dict[str, Mapping[str, Any]] = {
     "project": projections,
     "network": networks,
 }
-GIVEN = {"statistic": ("probs", "image", "scans"), "term": ("probs", "image", "teacher"), "penalty": ("violation",)}
+GIVEN = {"statistic": ("probs", "image", "scans"), "term": ("probs", "image"), "penalty": ("violation",)}
 """Arguments that a thing gets when it is called, not from settings."""
 _trusted: set[str] = set()
 
@@ -274,7 +274,7 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
     for name, regulariser in settings.regularisers.items():
         with _naming(f"regularisers.{name}"):
             term, given = _part("term", regulariser.term)
-            how = regulariser.model_dump(include={"weight", "schedule", "ramp", "where"})
+            how = regulariser.model_dump(include={"weight", "schedule", "where"})
             terms.append(
                 Regulariser(partial(term, **given), classes=chosen(name, regulariser.classes), name=name, **how)
             )
@@ -286,8 +286,6 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
             if "size" not in constraints:
                 raise BadInput("they keep to bounds called 'size', and there are none")
             proposals = Proposals(constraints["size"], project(**given), **how)
-    projected = "size" in constraints and any(one.project for one in settings.regularisers.values())
-    within = Proposals(constraints["size"], harden=False) if projected else None
     with _naming("settings"):
         weights = settings.training.class_weight
         if weights is not None and len(weights) != len(classes) + 1:
@@ -295,7 +293,7 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
                 f"training.class_weight: {len(weights)} weights for {len(classes) + 1} classes; give as many"
             )
         label_loss = cross_entropy if weights is None else partial(cross_entropy, class_weight=weights)
-        return Supervision(label_loss, list(constraints.values()), proposals, terms, within)
+        return Supervision(label_loss, list(constraints.values()), proposals, terms)
 
 
 def _refuse_contradiction(

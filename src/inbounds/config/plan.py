@@ -24,10 +24,8 @@ COARSEST = 5
 """Pixels along the shorter side at the coarsest level of a network: fewer show no shape."""
 WAIT = (0.05, 0.3)
 """Between these shares of the training bounds begin to act, where labels can teach what to bound."""
-LISTEN = (0.4, 0.8)
-"""Between these the teacher gains its say: before, it repeats what a beginner takes for certain."""
-BOUNDED = (0.1, 0.4)
-"""Between these, where bounds act from the first step."""
+SHARE = 0.02
+"""Of each class before training: what nobody labelled is background until something says otherwise."""
 AUGMENT = {"rotate": 30, "zoom": 1.25, "contrast": 1.3, "brightness": 0.1}
 REGULARISERS: dict[str, dict[str, Any]] = {
     "pairwise": {"term": {"name": "pairwise", "sigma": 0.1}, "weight": 0.3},
@@ -36,9 +34,8 @@ REGULARISERS: dict[str, dict[str, Any]] = {
         "weight": 100.0,
         "where": "present",
     },
-    "teacher": {"term": {"name": "teacher"}},
 }
-"""What helps where few pixels are labelled; which of them a plan takes depends on what is labelled."""
+"""What helps where few pixels are labelled; which of the two a plan takes depends on what is labelled."""
 WEIGHT = {"image": 3.0, "volume": 10.0}
 """Of bounds around sizes: a scan's volume leaves open which slice has how much, and spreads over them."""
 LOOSE = 1.0
@@ -154,7 +151,8 @@ def plan(
             layer["training"]["class_weight"] = weights
             words.append("labels: each class counts the same, as some were clicked much more often than others")
     if not (full or settings.proposals):
-        _regularise(layer, words, taught, any(_sized(written, known) for written in settings.constraints.values()))
+        sized = any(_sized(written, known) for written in settings.constraints.values())
+        _regularise(layer, words, len(classes), taught, sized)
         if taught and "coarse" in layer.get("network", {}).get("settings", {}):
             layer["regularisers"]["pairwise"]["term"]["stride"] = 4
     if not full and settings.proposals is None:
@@ -241,22 +239,20 @@ def _sized(written: ConstraintSettings, known: Known) -> bool:
     return written.statistic["name"] == "size" and (kind == "individual" or (kind == "known" and bool(there)))
 
 
-def _regularise(layer: dict[str, Any], words: list[str], taught: bool, sized: bool) -> None:
-    """Choose what helps where few pixels are labelled.
+def _regularise(layer: dict[str, Any], words: list[str], classes: int, taught: bool, sized: bool) -> None:
+    """Choose what helps where few pixels are labelled, besides a start with little foreground.
 
     Where background is labelled too, neighbours that look alike should be of one class. Where it is not, that would
     shrink regions to the cores that seeds come from: they should spread to where the image has an edge instead. Where
     sizes are known, these say more in the end, and the asking fades.
     """
-    spatial = "pairwise" if taught else "border"
-    layer["regularisers"] = deepcopy({name: REGULARISERS[name] for name in (spatial, "teacher")})
+    name = "pairwise" if taught else "border"
+    layer["regularisers"] = {name: deepcopy(REGULARISERS[name])}
     if sized and not taught:
         layer["regularisers"]["border"]["schedule"] = "lr"
-    begin, end = layer["regularisers"]["teacher"]["ramp"] = list(LISTEN if taught else BOUNDED)
     what = "neighbours that look alike belong together" if taught else "regions spread to the edges of the image"
-    words.append(f"regularisers: {what}; a teacher, the averaged network, from {begin:.0%} to {end:.0%} on")
-    if not taught:
-        layer.setdefault("network", {})["initial_share"] = 0.02
+    words.append(f"regulariser: {what}")
+    layer.setdefault("network", {})["initial_share"] = min(SHARE, 0.5 / classes)
 
 
 def _bound(

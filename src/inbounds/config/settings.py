@@ -198,16 +198,12 @@ class RegulariserSettings(_Parts):
 
     term: Part
     """`{name = "pairwise", sigma = 0.1, reach = 5, spread = 6, stride = 2}`: neighbours that look alike and differ;
-    `normalised_cut`, with the same; `{name = "teacher", sharpness = 1}`: a running mean of the weights;
+    `normalised_cut`, with the same;
     `{name = "border", edge = 0.1, reach = 3, framed = false, power = 2}`: borders where the image has no edge."""
     weight: float = Field(default=1.0, ge=0, le=1e9)
     """Of the term in the loss."""
     schedule: Literal["constant", "lr"] = "constant"
     """`lr`: the weight falls as the learning rate does."""
-    ramp: Ramp | None = None
-    """The weight rises from 0 to its full value between these two shares of the training, such as [0.1, 0.4]."""
-    project: bool = False
-    """Of a teacher: bring what it finds into the bounds called `size` first, by an exact projection."""
     where: Literal["everywhere", "present"] = "everywhere"
     """In all images, or where a class is known to be present."""
     classes: list[str] | None = None

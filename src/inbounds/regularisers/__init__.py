@@ -8,14 +8,12 @@ from inbounds.regularisers.border import border
 from inbounds.regularisers.normalised_cut import normalised_cut
 from inbounds.regularisers.pairwise import pairwise
 from inbounds.regularisers.regulariser import Regulariser
-from inbounds.regularisers.teacher import agreement
 
 regularisers: dict[str, Callable[..., Tensor]] = {
     "border": border,
     "pairwise": pairwise,
     "normalised_cut": normalised_cut,
-    "teacher": agreement,
 }
 """By name: functions of probabilities `(B, K, *space)` and the image, to values `(B,)` or `(B, K)`. Add your own."""
 
-__all__ = ["Regulariser", "agreement", "border", "normalised_cut", "pairwise", "regularisers"]
+__all__ = ["Regulariser", "border", "normalised_cut", "pairwise", "regularisers"]

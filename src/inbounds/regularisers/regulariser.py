@@ -1,11 +1,10 @@
-"""A regulariser prices a prediction by its pixels and those of the image, or by what a teacher finds in it."""
+"""A regulariser prices a prediction by its pixels and those of the image."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -22,18 +21,13 @@ class Regulariser:
 
     Args:
         term: A function of probabilities `(B, K, *space)` and the image, to one value an image, `(B,)`, such as
-            `pairwise`, or one for each class, `(B, K)`, such as `border`. One that has a parameter `teacher` gets the
-            annotation's, or None where there is none.
+            `pairwise`, or one for each class, `(B, K)`, such as `border`.
         weight: A number, or a 0-d tensor.
         schedule: `constant`; or `lr`: `inbounds train` lets the weight fall as its learning rate falls, since what
             guides a network early may bias it late. In a loop of your own, give a tensor and change it there.
-        ramp: `inbounds train` lets the weight rise from 0 to its full value between these shares of the training.
         where: `everywhere`, or where a class is known to be `present` as a whole, for terms with a value a class.
         classes: Which classes, for terms with a value for each; all but background (0) if not given.
         name: What the loss term is called; the function's name if not given.
-
-    Attributes:
-        needs_teacher: Whether the term has a parameter `teacher`.
 
     Example:
         >>> Regulariser(lambda probs, image: probs.flatten(2).mean(dim=2), weight=4, name="mean")(
@@ -45,11 +39,9 @@ class Regulariser:
     term: Callable[..., Tensor]
     weight: float | Tensor = 1.0
     schedule: Literal["constant", "lr"] = "constant"
-    ramp: tuple[float, float] | None = None
     where: Literal["everywhere", "present"] = "everywhere"
     classes: Sequence[int] | None = None
     name: str = ""
-    needs_teacher: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.schedule not in ("constant", "lr") or self.where not in ("everywhere", "present"):
@@ -57,14 +49,12 @@ class Regulariser:
         if not self.name:
             plain: Any = self.term.func if isinstance(self.term, functools.partial) else self.term
             object.__setattr__(self, "name", plain.__name__)
-        object.__setattr__(self, "needs_teacher", "teacher" in inspect.signature(self.term).parameters)
 
     def __call__(
         self, probs: Float[Tensor, "B K *space"], image: Tensor | None, annotation: Annotation | None = None
     ) -> Float[Tensor, ""]:
-        """The weighted mean; `annotation` tells which classes are present, and what the teacher finds."""
-        teacher = {"teacher": None if annotation is None else annotation.teacher} if self.needs_teacher else {}
-        values = self.term(probs, image, **teacher)
+        """The weighted mean; `annotation` tells which classes are present."""
+        values = self.term(probs, image)
         if values.ndim == 1:
             if self.classes is not None or self.where != "everywhere":
                 raise ValueError(f"{self.name} is of all classes together: it takes no `classes`, and acts everywhere")

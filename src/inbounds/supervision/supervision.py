@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -44,8 +43,6 @@ class Supervision:
         proposals: Completes the labels before the label loss sees them: a function of log-probabilities and annotation,
             such as `Proposals`.
         regularisers: What a prediction should be whatever is known.
-        project: Brings what a teacher finds into bounds before regularisers see it: as `proposals`, but soft, such as
-            `Proposals(constraint, harden=False)`.
 
     Example:
         >>> supervise = Supervision(constraints=[Constraint(size, Fixed(60, 2000), weight=0.01)])
@@ -57,7 +54,6 @@ class Supervision:
     constraints: Sequence[Constraint] = ()
     proposals: Callable[[Tensor, Annotation], Tensor] | None = None
     regularisers: Sequence[Regulariser] = ()
-    project: Callable[[Tensor, Annotation], Tensor] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.constraints, Sequence) or not all(isinstance(c, Constraint) for c in self.constraints):
@@ -94,10 +90,6 @@ class Supervision:
         total = self.label_loss(log_probs, label, **weighed)
         named = {"labels": total.detach()}
         active = [term for term in self.terms if isinstance(term.weight, Tensor) or term.weight != 0]
-        if self.project is not None and annotation.teacher is not None:
-            smallest = torch.finfo(annotation.teacher.dtype).tiny
-            within = self.project(annotation.teacher.clamp(min=smallest).log(), annotation)
-            annotation = replace(annotation, teacher=within)
         if active:
             probs = log_probs.exp()
             for term in active:

@@ -165,15 +165,6 @@ class Trainer:
                 "proposals for whole scans need all of their slices: leave training.whole_scans out, or set it to true"
             )
         self.scan_sizes = ScanSizes(self.samples) if volumes and not self.whole_scans else None
-        # A teacher normalises by the batch, as the network itself does; validation puts it back to that.
-        self.judging = self.judged if self.judged is self.network else self.fabric.setup_module(self.judged.train())
-        self.taught = [one for one in self.supervision.regularisers if one.needs_teacher]
-        if self.taught and not training.ema:
-            raise BadInput(
-                f"regularisers.{self.taught[0].name}: the teacher is the running mean of the weights, and training.ema "
-                "is 0; set it to 0.99"
-            )
-        self.teacher = self.judging if self.taught else None
         self.step = self._make_step()
         self.fetched: Fetched | None = None
         self.validated = self._make_validation()
@@ -233,7 +224,6 @@ class Trainer:
             compiled=compiled,
             mean=(self.judged, training.ema) if training.ema else None,
             schedule=self.schedule,
-            teacher=self.teacher,
             scan_sizes=self.scan_sizes,
         )
 
@@ -241,7 +231,7 @@ class Trainer:
         if self.held_out is None:
             return None
         groups, held_out = self.held_out.groups(CHUNK), self.held_out
-        judged = self.fabric.setup_module(self.judged) if self.judging is self.network else self.judging
+        judged = self.fabric.setup_module(self.judged)
 
         def look(_length: int = 0) -> Validation:
             return validate(judged, held_out, self.truth, self.supervision, self.run.classes, groups)
@@ -356,22 +346,18 @@ class Trainer:
         """How many epochs fit the time: some steps and a validation are timed, and undone."""
         begun, minutes = time.monotonic(), self.run.settings.training.minutes
         seconds = 60 * (minutes or MINUTES.get(self.stream.device.type, 10.0))
-        undo, late = self._remembered(), self._teacher_begins()
-        steps, each_way = self._steps(), []
+        undo, steps, took = self._remembered(), self._steps(), []
         self.schedule.begin(0, 1, steps)
         self.network.train()
-        for teaching in (True, False) if late else (True,):
-            took = []
-            for trial in range(TRIAL):
-                with self.stream.here():
-                    if trial % steps == 0:
-                        self.step.begin(self._plan(), teaching=teaching)
-                    start = time.monotonic()
-                    self.step()
-                yield from self._drained()
-                took.append(time.monotonic() - start)
-            each_way.append(sorted(took[WARM + 1 :])[(TRIAL - WARM - 1) // 2])
-        step = (1 - late) * each_way[0] + late * each_way[-1]
+        for trial in range(TRIAL):
+            with self.stream.here():
+                if trial % steps == 0:
+                    self.step.begin(self._plan())
+                start = time.monotonic()
+                self.step()
+            yield from self._drained()
+            took.append(time.monotonic() - start)
+        step = sorted(took[WARM + 1 :])[(TRIAL - WARM - 1) // 2]
         validation = 0.0
         if self.validated is not None:
             for _ in range(WARM + 2 if self.stream.cuda_graphs else 1):
@@ -391,10 +377,6 @@ class Trainer:
                 f"one epoch takes {each / 60:.1f} minutes, more than there are: give more --minutes, or set "
                 "training.slices, which makes epochs shorter",
             )
-
-    def _teacher_begins(self) -> float:
-        """From which share of the training on the teacher has a say; before, nobody asks it."""
-        return min((one.ramp[0] if one.ramp else 0.0 for one in self.taught), default=0.0)
 
     def _remembered(self) -> Callable[[], None]:
         """What some steps would change, and a function that puts it back in place, where graphs find it."""
@@ -421,9 +403,8 @@ class Trainer:
         self.network.train()
         steps = self._steps()
         shown = time.monotonic()
-        teaching = self.state.epoch + 1 > self._teacher_begins() * (self.run.epochs or 1)
         with self.stream.here():
-            self.step.begin(self._plan(), teaching=teaching)
+            self.step.begin(self._plan())
         for step in range(1, steps + 1):
             with self.stream.here():
                 self.step()

@@ -35,15 +35,15 @@ class Schedule:
         """The same supervision, with terms whose weights this schedule changes."""
         return replace(
             supervision,
-            constraints=[self._follow(one, falls=False) for one in supervision.constraints],
+            constraints=[self._follow(one, ramp=one.ramp) for one in supervision.constraints],
             regularisers=[self._follow(one, falls=one.schedule == "lr") for one in supervision.regularisers],
         )
 
-    def _follow(self, term: Term, *, falls: bool) -> Term:
-        if not term.weight or not (falls or term.ramp):
+    def _follow(self, term: Term, *, falls: bool = False, ramp: tuple[float, float] | None = None) -> Term:
+        if not term.weight or not (falls or ramp):
             return term
         weight, full = torch.tensor(float(term.weight), device=self.lr.device), float(term.weight)
-        self.weights.append((weight, full, falls, term.ramp))
+        self.weights.append((weight, full, falls, ramp))
         return replace(term, weight=weight)
 
     def begin(self, epoch: int, epochs: int, steps: int) -> None:

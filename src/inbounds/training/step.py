@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -39,7 +38,6 @@ class Step:
         compiled: A length of batch, and the network and the supervision compiled for it.
         mean: A running mean of the network's weights, and the share of it that stays at each step.
         schedule: Sets the learning rate and the weights of the step.
-        teacher: A network, usually that mean, whose view of each image the supervision gets to see.
         scan_sizes: What is remembered of scans, where a constraint is on whole ones and batches are not.
     """
 
@@ -57,14 +55,12 @@ class Step:
         compiled: tuple[int, Callable[..., Any], Callable[..., Any]] | None = None,
         mean: tuple[nn.Module, float] | None = None,
         schedule: Schedule | None = None,
-        teacher: Callable[..., Any] | None = None,
         scan_sizes: ScanSizes | None = None,
     ) -> None:
         self.network: Callable[..., Any] = network
         self.supervision: Callable[..., Any] = supervision
         self.samples, self.optimiser, self.schedule = samples, optimiser, schedule
-        self.teacher, self.scan_sizes = teacher, scan_sizes
-        self.teaching = teacher is not None
+        self.scan_sizes = scan_sizes
         self.augment = None if augment == Augment() else augment
         self.backward, self.stream, self.whole_scans, self.compiled = backward, stream, whole_scans, compiled
         self.mean: tuple[list[Tensor], list[Tensor], float] | None = None
@@ -84,9 +80,9 @@ class Step:
         optimiser.found_inf = self.broken  # type: ignore[attr-defined]
         self.replayed = GraphedStep(self._step, stream)
 
-    def begin(self, plan: Sequence[Tensor], *, teaching: bool = True) -> None:
-        """Start an epoch: the positions of each batch, in order, and whether the teacher looks at them."""
-        self.plan, self.at, self.teaching = plan, 0, teaching and self.teacher is not None
+    def begin(self, plan: Sequence[Tensor]) -> None:
+        """Start an epoch: the positions of each batch, in order."""
+        self.plan, self.at = plan, 0
         order = torch.cat(list(plan))
         if self.stream.cuda:
             order = order.pin_memory()
@@ -103,7 +99,7 @@ class Step:
         length = len(self.plan[self.at])
         # Streamed data are gathered by the host, which a graph cannot hold.
         if self.samples.rows is None:
-            self.replayed(length, self.teaching)
+            self.replayed(length)
         else:
             self._step(length)
         self.at += 1
@@ -119,14 +115,9 @@ class Step:
         index = self._index(length)
         batch = self._batch(index)
         if self.augment is not None:
-            batch, _ = self.augment(batch, plain=self.teaching)
+            batch, _ = self.augment(batch)
         if self.scan_sizes is not None:
             batch = self.scan_sizes.annotated(batch, index)
-        if self.teaching:
-            assert self.teacher is not None
-            with torch.no_grad():
-                seen = self.teacher(batch.image if batch.plain is None else batch.plain).float().softmax(dim=1)
-            batch = replace(batch, annotation=replace(batch.annotation, teacher=seen))
         network, supervision = self.network, self.supervision
         if self.compiled is not None and self.compiled[0] == length:
             _, network, supervision = self.compiled

@@ -114,18 +114,17 @@ class GraphedStep(Generic[Result]):
 
     def __init__(self, function: Callable[[int], Result], stream: Stream) -> None:
         self.function, self.stream = function, stream
-        self.runs: dict[tuple[int, bool], int] = {}
-        self.graphs: dict[tuple[int, bool], tuple[torch.cuda.CUDAGraph, Result]] = {}
+        self.runs: dict[int, int] = {}
+        self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Result]] = {}
 
-    def __call__(self, length: int = 0, variant: bool = False) -> Result:
-        """Run, capture or replay; to be called on the stream. A function that goes two ways has a graph for each."""
-        key = length, variant
-        if key in self.graphs:
-            graph, result = self.graphs[key]
+    def __call__(self, length: int = 0) -> Result:
+        """Run, capture or replay; to be called on the stream."""
+        if length in self.graphs:
+            graph, result = self.graphs[length]
             graph.replay()
             return result
-        self.runs[key] = self.runs.get(key, 0) + 1
-        if not self.stream.cuda_graphs or self.runs[key] <= WARM:
+        self.runs[length] = self.runs.get(length, 0) + 1
+        if not self.stream.cuda_graphs or self.runs[length] <= WARM:
             return self.function(length)
         graph = torch.cuda.CUDAGraph()
         # Other threads may talk to the GPU meanwhile; only this one's calls become part of the graph.
@@ -133,6 +132,6 @@ class GraphedStep(Generic[Result]):
             graph, pool=self.stream.pool, stream=self.stream.cuda_stream, capture_error_mode="thread_local"
         ):
             result = self.function(length)
-        self.graphs[key] = graph, result
+        self.graphs[length] = graph, result
         graph.replay()
         return result
