@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from inbounds.inference.forward import probabilities
 from inbounds.inference.largest import keep_largest
 from inbounds.locks import locked
 from inbounds.memory import require
+from inbounds.progress import Track
 from inbounds.regions import Scans
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_epoch, load_network
@@ -33,8 +34,6 @@ from inbounds.runs.table import Row, write_rows
 from inbounds.scans.format import by
 from inbounds.stopping import shielded
 from inbounds.writing import write_json
-
-Track = Callable[[Sequence[int]], Iterable[int]]
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def evaluate(
     device: torch.device | str = "cpu",
     surfaces: bool = True,
     largest: bool = False,
-    track: Track = iter,
+    track: Track[int] = iter,
 ) -> Evaluation:
     """Measure a run's network on a split, and write `cases.csv` and `summary.json` into the run's folder.
 

@@ -9,7 +9,7 @@ predictions.json                                                  what the value
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from inbounds.inference.doubt import PARTS
 from inbounds.inference.prediction import BACKGROUND, Prediction, Region
 from inbounds.inference.predictor import Predictor
 from inbounds.locks import locked
+from inbounds.progress import Track
 from inbounds.scans.dicom import is_dicom
 from inbounds.scans.pictures import SUFFIXES as PICTURES
 from inbounds.scans.scan import header, is_scan, is_series, stem
@@ -32,7 +33,6 @@ WORST = 3
 TABLE, ABOUT = "predictions.csv", "predictions.json"
 
 Cells = tuple[str | int | float, ...]
-Track = Callable[[Sequence[str]], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def predict_files(
     *,
     probabilities: bool = False,
     overwrite: bool = False,
-    track: Track = iter,
+    track: Track[str] = iter,
 ) -> Outcome:
     """Segment scans one at a time and write their masks. A scan that cannot be read does not stop the others.
 
@@ -94,7 +94,7 @@ def _predict(
     targets: Mapping[str, Path],
     extra: Mapping[str, Path],
     out: Path,
-    track: Track,
+    track: Track[str],
 ) -> Outcome:
     found: dict[str, tuple[tuple[Region, ...], tuple[str, ...]]] = {}
     warnings: list[str] = []

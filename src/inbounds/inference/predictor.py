@@ -12,7 +12,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from inbounds.batches.samples import as_float
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, reason
 from inbounds.inference.doubt import Doubt, apart, in_pieces, shared
 from inbounds.inference.forward import chunk
 from inbounds.inference.forward import probabilities as forward
@@ -258,6 +258,5 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise BadInput(f"the device {name!r} cannot be used ({reason}); give 'cpu', 'cuda' or 'auto'") from None
+        raise BadInput(f"the device {name!r} cannot be used ({reason(error)}); give 'cpu', 'cuda' or 'auto'") from None
     return device

@@ -10,13 +10,14 @@ truth/NAME.nii.gz   their masks, to see in the end what the clicks were worth
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
 from scipy import ndimage  # type: ignore[import-untyped]
 
+from inbounds.progress import Track
 from inbounds.scans.format import library
 from inbounds.sources.source import Source
 from inbounds.writing import aside, write_table
@@ -27,8 +28,6 @@ CLICKS = 5
 NEAR = 15
 """Pixels from the nearest region, at most, for every other click on background."""
 
-Track = Callable[[Sequence[Source]], Iterable[Source]]
-
 
 def write_example(
     sources: Sequence[Source],
@@ -37,7 +36,7 @@ def write_example(
     *,
     error: float = 0.15,
     seed: int = 0,
-    track: Track = iter,
+    track: Track[Source] = iter,
 ) -> None:
     """Write such a folder from scans whose truth is known; those that do not train are the new ones.
 

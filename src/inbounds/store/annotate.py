@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, some
+from inbounds.progress import Track
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.measure import Noise, measure
 from inbounds.store.record import Record
 from inbounds.store.seeds import around, box_areas, strategies
 from inbounds.store.seeds import background as background_seeds
-from inbounds.store.split import some
 from inbounds.store.store import Store, write_annotation
 from inbounds.store.table_reader import read_table
 
-Track = Callable[[Sequence[Record]], Iterable[Record]]
 Click = tuple[str, int, float, float, int]
 """Scan, slice, row, column and class."""
 NAMED = 10
@@ -45,7 +44,7 @@ def simulate(
     box_share: tuple[float, float] = (0.5, 0.9),
     settings: dict[str, Any] | None = None,
     every: int = 1,
-    track: Track = iter,
+    track: Track[Record] = iter,
 ) -> None:
     """Draw weak labels inside the truth of each slice, and write down the facts that go with them.
 
@@ -135,7 +134,13 @@ def _boxed(
 
 
 def import_points(
-    store: Store, file: Path, name: str, *, radius: float = 0.0, absent_elsewhere: bool = False, track: Track = iter
+    store: Store,
+    file: Path,
+    name: str,
+    *,
+    radius: float = 0.0,
+    absent_elsewhere: bool = False,
+    track: Track[Record] = iter,
 ) -> tuple[int, tuple[str, ...]]:
     """Labels from clicks: a table with the columns case, slice, row, column, class, in original pixels.
 

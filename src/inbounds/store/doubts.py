@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
+from inbounds.errors import some
 from inbounds.store.facts import Fact, Facts, given_columns
 from inbounds.store.record import Record
-from inbounds.store.split import some
 from inbounds.store.store import FULL, Store
 
 MARGIN = 0.15

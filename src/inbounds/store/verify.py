@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -12,13 +11,12 @@ import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.errors import BadInput
+from inbounds.progress import Track
 from inbounds.store.blocks import Images, checksum
 from inbounds.store.description import AGAIN, IMAGES, LABELS
 from inbounds.store.record import SPLITS
 from inbounds.store.rle import Labels
 from inbounds.store.store import ANEW, FULL, Store
-
-Track = Callable[[Sequence[str]], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Verdict:
     disagreements: dict[str, int]
 
 
-def verify(path: Path, track: Track = iter) -> Verdict:
+def verify(path: Path, track: Track[str] = iter) -> Verdict:
     """Look at every file of a store: checksums, shapes, values; and whether simulated seeds lie inside the truth."""
     try:
         store = Store(path)
