@@ -87,10 +87,7 @@ def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tup
     write in much of Europe. Columns come in any order, their names in any case. Others are ignored, but one whose name
     is nearly a known one is refused: it is more likely misspelt than meant for somebody else.
     """
-    try:
-        text = read_written(path, LARGEST, "save the sheet as 'CSV UTF-8'")
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror}); check the name") from None
+    text = read_written(path, LARGEST, "save the sheet as 'CSV UTF-8'")
     if text.count('"') % 2:
         raise BadInput(f"{path}: a quotation mark is not closed, which hides the lines below it; remove or close it")
     first = re.split(r"[\r\n]", text, maxsplit=1)[0]
