@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import inbounds
-from inbounds.cli.shared import Follow, Imports, Json, RunPath, Seed, answer, open_store, say_notes, seed_numbers
+from inbounds.cli.shared import (
+    Follow,
+    Imports,
+    Json,
+    RunPath,
+    Seed,
+    answer,
+    listed,
+    open_store,
+    say_notes,
+    seed_numbers,
+)
 from inbounds.errors import BadInput
 from inbounds.locks import locked
 
@@ -89,7 +100,7 @@ def train(
     options: dict[str, float | None] = {"hybrid.full_scans": full_scans or None, "hybrid.only_full": only_full or None}
     options["training.minutes"] = minutes
     changes += [f"{key}={value}".lower() for key, value in options.items() if value is not None]
-    names = [known_recipe(name.strip()) for name in recipes.split(",")]
+    names = [known_recipe(name) for name in listed(recipes)]
     if len(set(names)) < len(names):
         raise BadInput(f"{recipes}: a recipe is named twice; name each once, and runs of other seeds by --seeds")
     wanted = Wanted(
@@ -99,7 +110,7 @@ def train(
         folds=folds,
         annotation=annotation,
         facts=facts_name,
-        classes=[name.strip() for name in classes.split(",") if name.strip()],
+        classes=listed(classes),
         config=config,
         changes=changes,
         start=start,

@@ -177,7 +177,7 @@ class Predictor:
 
     def predict_stored(self, store: Store, record: Record) -> Prediction:
         """Segment a scan of a store that was prepared as the run's, as if it came from its file."""
-        stored = store.images[record.first : record.range.stop]
+        stored = store.images[record.span]
         return self._found(stored, record.fit, record.spacing, f"{store.path}, {record.name}", keep=False)
 
     def _stored(

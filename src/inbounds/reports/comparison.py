@@ -169,9 +169,7 @@ def _same_scans(one: Store, other: Store, split: str) -> bool:
         return True
     if one.shape != other.shape or one.classes != other.classes:
         return False
-    spans = [
-        (slice(a.first, a.range.stop), slice(b.first, b.range.stop), a.truth) for a, b in zip(mine, theirs, strict=True)
-    ]
+    spans = [(a.span, b.span, a.truth) for a, b in zip(mine, theirs, strict=True)]
     return all(
         np.array_equal(one.images[a], other.images[b]) and (not truth or np.array_equal(one.truth[a], other.truth[b]))
         for a, b, truth in spans

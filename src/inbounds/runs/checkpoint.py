@@ -92,8 +92,7 @@ def write(root: Path, taken: Taken, *, best: bool) -> None:
             write_json(new / "state.json", written(taken.numbers, Standing, str(folder), "a lower training.lr helps"))
     except SafetensorError as error:
         raise BadInput(f"{folder}: could not be written ({error}); the checkpoint before is intact") from None
-    for old in before:
-        remove(old)
+    tidy(root)
 
 
 def finished(root: Path) -> list[Path]:

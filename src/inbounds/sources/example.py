@@ -25,6 +25,8 @@ from inbounds.writing import aside, write_table
 EVERY = 3
 """Of so many slices one is clicked, beginning with the second."""
 CLICKS = 5
+ERROR = 0.15
+"""How far off sizes are at most, as a share."""
 NEAR = 15
 """Pixels from the nearest region, at most, for every other click on background."""
 
@@ -34,7 +36,6 @@ def write_example(
     classes: Sequence[str],
     folder: Path,
     *,
-    error: float = 0.15,
     seed: int = 0,
     track: Track[Source] = iter,
 ) -> None:
@@ -44,7 +45,6 @@ def write_example(
         sources: The scans, with their split.
         classes: The names of the values of a truth.
         folder: Where to; it must not be there.
-        error: How far off sizes are at most, as a share.
         seed: Of all that is drawn.
         track: Wraps the scans, for a progress bar.
     """
@@ -68,7 +68,7 @@ def write_example(
                 mask = truth[number]
                 clicks += [(source.name, number, row, col, classes[k]) for row, col, k in _clicks(mask, rng)]
                 for value, klass in enumerate(classes[1:], start=1):
-                    size = round(float((mask == value).sum()) * rng.uniform(1 - error, 1 + error))
+                    size = round(float((mask == value).sum()) * rng.uniform(1 - ERROR, 1 + ERROR))
                     sizes.append((source.name, number, klass, int(size > 0), size))
         write_table(root / "clicks.csv", ("case", "slice", "row", "column", "class"), clicks)
         write_table(root / "sizes.csv", ("case", "slice", "class", "present", "size_px"), sizes)

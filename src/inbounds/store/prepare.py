@@ -271,7 +271,7 @@ def _check_room(sources: Sequence[Source], path: Path, plan: Plan, onto: Store |
 def _sums(folder: Path, shape: Shape, records: Sequence[Record]) -> dict[str, Any]:
     """What `dataset.json` says of the arrays: the checksum of each file, and of each scan's part."""
     images, truth = open_array(folder / IMAGES), folder / TRUTH
-    blocks = {IMAGES: [digest(images[record.first : record.range.stop]) for record in records]}
+    blocks = {IMAGES: [digest(images[record.span]) for record in records]}
     sums: dict[str, Any] = {"checksums": {IMAGES: checksum(folder / IMAGES)}, "blocks": blocks}
     known = label_sums(truth, shape, records) if truth.is_file() else {}
     return {what: sums[what] | known.get(what, {}) for what in sums}
@@ -286,10 +286,9 @@ def _carry_over(store: Store, append_image: Append, append_labels: Mapping[str, 
     """What is in a store, a scan at a time as it was written; unlabelled by annotations that it does not have."""
     labels = {name: store.label(name) for name in append_labels if name in store.annotations}
     for record in store.records:
-        here = slice(record.first, record.range.stop)
-        append_image(store.images[here])
+        append_image(store.images[record.span])
         for name, append in append_labels.items():
-            append(labels[name][here] if name in labels else _unlabelled(record.slices, store.shape))
+            append(labels[name][record.span] if name in labels else _unlabelled(record.slices, store.shape))
 
 
 def _doubts(records: Sequence[Record], plan: Plan, cut: Sequence[str]) -> list[str]:
