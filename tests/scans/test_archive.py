@@ -208,9 +208,8 @@ def test_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zipped(tmp_path / "training", tmp_path / "a.zip")
     usage = type("Usage", (), {"free": 10})
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
-    monkeypatch.setattr("inbounds.memory.SMALL", 10)
     words = ("prepare", "acdc", tmp_path / "a.zip", tmp_path / "store")
-    refused(*words, saying=[tmp_path / "a.zip", "10 bytes are free", "make room"], folder=tmp_path)
+    refused(*words, saying=[tmp_path / "a.zip", "10 are free", "make room"], folder=tmp_path)
 
 
 def test_a_member_that_is_larger_than_it_says(tmp_path: Path) -> None:

@@ -95,13 +95,6 @@ def test_a_volume_is_refused(name):
         strategies[name](np.zeros((2, 4, 4), np.uint8), [1], rng())
 
 
-@pytest.mark.parametrize("name", strategies)
-@pytest.mark.parametrize("klass", [-1, 255, 300])
-def test_a_class_that_cannot_be_is_refused(name, klass):
-    with pytest.raises(ValueError, match=f"class {klass} cannot be marked"):
-        strategies[name](np.zeros((4, 4), np.uint8), [1, klass], rng())
-
-
 def test_erosion_by_hand():
     truth = rectangle((9, 9), slice(1, 6), slice(1, 8))  # 5 x 7: two erosions leave 1 x 3
     assert pixels(erosion(truth, [1], rng()), 1) == [[3, 3], [3, 4], [3, 5]]

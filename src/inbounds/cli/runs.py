@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import inbounds
-from inbounds.cli.shared import (
-    Follow,
-    Imports,
-    Json,
-    RunPath,
-    Seed,
-    answer,
-    listed,
-    open_store,
-    say_notes,
-    seed_numbers,
-)
+from inbounds.cli.shared import Follow, Imports, Json, RunPath, Seed, answer, listed, say_notes, seed_numbers
 from inbounds.errors import BadInput
 from inbounds.locks import locked
 
@@ -90,6 +79,7 @@ def train(
     from inbounds.reports.progress_table import Screen
     from inbounds.runs.begin import Wanted, begin, places
     from inbounds.runs.checkpoint import kept_epochs
+    from inbounds.store.store import Store
 
     settings = [word for word in words or [] if "=" in word]
     recipes, *unexpected = [word for word in words or [] if "=" not in word] or ["known"]
@@ -121,7 +111,7 @@ def train(
         for place, *_ in places(run, wanted):
             alone.enter_context(locked(place, inside=True))
         try:
-            for begun in begin(run, open_store(store), wanted, resume=resume):
+            for begun in begin(run, Store(store), wanted, resume=resume):
                 made.append(begun)
                 if not as_json and begun.path == made[0].path:
                     for line in begun.about["plan"]["words"]:

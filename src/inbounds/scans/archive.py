@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import stat
 import struct
 import unicodedata
@@ -13,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from inbounds.errors import BadInput
-from inbounds.memory import require_disk
 from inbounds.reading import open_file, regular
 from inbounds.scans.data_file import FOLLOW
 from inbounds.writing import workspace
@@ -77,7 +77,11 @@ def _unpack(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> None:
                 raise BadInput(f"{archive}: its members share their bytes, to grow the more; do not trust this archive")
             if grown > SMALL and grown > RATIO * max(packed, 1):
                 raise BadInput(f"{archive}: {packed:,} bytes would become {grown:,}; no scans are packed that tightly")
-            require_disk(grown, folder.parent, f"unpacking {archive}")
+            free = shutil.disk_usage(folder.parent).free
+            if grown > free:
+                raise BadInput(
+                    f"{archive}: unpacking needs {grown:,} bytes, and {free:,} are free; make room or unpack it"
+                )
             for name, member in chosen.items():
                 target = folder / name
                 target.parent.mkdir(parents=True, exist_ok=True)

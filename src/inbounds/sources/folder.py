@@ -29,6 +29,7 @@ from inbounds.scans.scan import is_scan, read_labels, stem
 from inbounds.sources.source import GIVEN, Source, by_name, from_files
 
 _CHANNEL = re.compile(r"(.+)_(\d{4})$")
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -202,12 +203,12 @@ def _class_names(file: Path) -> tuple[dict[int, str], int | None]:
     for key, value in read_json(file, _Dataset, "correct or remove it").labels.items():
         if isinstance(value, list):
             raise BadInput(f"{file}: region-based labels ({key}: {value}) are not supported; list plain values")
-        number, name = (key, str(value)) if key.lstrip("-").isdigit() else (str(value), key)
-        if not number.lstrip("-").isdigit():
+        text, name = (key, str(value)) if _NUMBER.fullmatch(key) else (str(value), key)
+        if not _NUMBER.fullmatch(text):
             raise BadInput(f"{file}: 'labels' must map names to values, and {key!r} is {value!r}; correct it")
-        if other := classes.get(int(number)):
-            raise BadInput(f"{file}: both {other!r} and {name!r} have the value {number}; correct one")
-        classes[int(number)] = name
+        if (number := int(text)) in classes:
+            raise BadInput(f"{file}: both {classes[number]!r} and {name!r} have the value {number}; correct one")
+        classes[number] = name
     ignore = next((value for value, name in classes.items() if name == "ignore"), None)
     if ignore is not None:
         del classes[ignore]

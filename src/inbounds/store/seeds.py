@@ -126,7 +126,7 @@ def box(truth: Labels, classes: Sequence[int], rng: np.random.Generator, *, marg
     slice that shows none of them has no box and is background throughout.
     """
     label = np.full_like(_blank(truth), BACKGROUND)
-    for k in _checked(classes):
+    for k in classes:
         label[bounding_box(truth == k, margin)] = UNLABELLED
     return label
 
@@ -154,13 +154,6 @@ _STRATEGIES: tuple[Callable[..., Labels], ...] = (erosion, disc, centroid, scrib
 strategies = {draw.__name__: draw for draw in _STRATEGIES}
 
 
-def _checked(classes: Sequence[int]) -> Sequence[int]:
-    for k in classes:
-        if not 0 <= k < UNLABELLED:
-            raise ValueError(f"class {k} cannot be marked: classes are numbered from 0 to {UNLABELLED - 1}")
-    return classes
-
-
 def _blank(truth: Labels) -> Labels:
     if truth.ndim != 2:
         raise ValueError(f"weak labels are simulated slice by slice: give a truth (H, W), not of shape {truth.shape}")
@@ -182,7 +175,7 @@ def bounding_box(mask: Mask, margin: int = 0) -> tuple[slice, slice]:
 
 def _regions(truth: Labels, classes: Sequence[int]) -> Iterator[tuple[int, Mask, tuple[slice, slice]]]:
     """Each class that is present, its mask cut to its bounding box, and where that box lies."""
-    for k in _checked(classes):
+    for k in classes:
         mask = truth == k
         where = bounding_box(mask)
         if mask[where].size:
