@@ -376,7 +376,7 @@ def test_bad_options_are_refused(tmp_path: Path, words: list[str], saying: list[
         ('{"labels": ["background", "LV"]}', ["labels is ['background', 'LV']", "correct or remove it"]),
         ('{"labels": {"background": 0, "LV": 1e400}}', ["1e400", "too large a number", "correct or remove it"]),
         ('{"labels": {"background": 0, "whole": [1, 2]}}', ["region-based labels", "list plain values"]),
-        ('{"labels": {"background": 0, "LV": "\u00b2"}}', ["'labels' must map names to values", "'LV' is"]),
+        (r'{"labels": {"background": 0, "LV": "\u00b2"}}', ["'labels' must map names to values", "'LV' is"]),
         ('{"labels": {"LV": 1}}', ["the lowest value in 'labels' is 1", "the background"]),
         ('{"labels": {"background": 0, "LV": 1, "RV": 1}}', ["both 'LV' and 'RV' have the value 1"]),
     ],
