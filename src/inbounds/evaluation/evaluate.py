@@ -113,13 +113,13 @@ def _check_memory(run: Run, slices: int) -> None:
 
 
 def predict_slices(
-    run: Run, positions: Sequence[int], *, device: torch.device | str = "cpu"
+    run: Run, positions: Sequence[int], *, model: str | None = None, device: torch.device | str = "cpu"
 ) -> dict[int, UInt8[np.ndarray, "H W"]]:
     """Masks of a few slices by their position in the store, for looking at: 1, 2, ... are the run's classes."""
     if not positions:
         return {}
     images = torch.from_numpy(run.opened_store().images[list(positions)]).to(device)
-    masks = most_probable(probabilities(load_network(run, run.default_model, device), as_float(images)))
+    masks = most_probable(probabilities(load_network(run, model or run.default_model, device), as_float(images)))
     return dict(zip(positions, masks.to(torch.uint8).cpu().numpy(), strict=True))
 
 

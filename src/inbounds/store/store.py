@@ -245,7 +245,10 @@ class Store:
         """The values of the classes to learn, in the order of their names; all of them if none are named."""
         values = [self.class_index(name) for name in names] or list(range(1, len(self.classes)))
         if 0 in values or len(set(values)) != len(values):
-            raise BadInput(f"{self.path}: classes must differ and cannot be the background: {', '.join(names)}")
+            raise BadInput(
+                f"{self.path}: classes must differ and cannot be the background: {', '.join(names)}; `annotate` labels "
+                "some of it with --background"
+            )
         return values
 
     def class_index(self, name: str) -> int:
