@@ -28,7 +28,7 @@ def by_brightness(channels: int, classes: int) -> nn.Module:
 def keep(run: Run, network: nn.Module, *, best: bool = True) -> Run:
     """Save a network as if an epoch had ended with it."""
     optimiser = torch.optim.Adam(network.parameters())
-    taken = checkpoint.take(checkpoint.State(epoch=1), network, optimiser)
+    taken = checkpoint.take(checkpoint.State(epoch=1, best=(0.5, 1)), network, optimiser)
     checkpoint.write(run.path, taken, best=best)
     return run
 

@@ -11,7 +11,7 @@ import pytest
 from archives import refused
 from hostile import dead_socket, device, pipe, within
 from inbounds.errors import BadInput
-from inbounds.reading import open_file, read_text, regular
+from inbounds.reading import open_file, read_written, regular
 from inbounds.scans.scan import SUFFIXES, header
 from inbounds.store.store import Store
 
@@ -62,7 +62,7 @@ def test_whatever_its_suffix(tmp_path: Path, suffix: str, monkeypatch: pytest.Mo
 
 def test_files_folders_and_nothing_are_left_to_who_opens_them(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo")
-    assert read_text(tmp_path / "a.txt", "utf-8-sig") == "one\ntwo"
+    assert read_written(tmp_path / "a.txt", 100, "save it") == "one\r\ntwo"
     with open_file(tmp_path / "a.txt") as file:
         assert file.read(3) == b"\xef\xbb\xbf"
     assert regular(tmp_path / "none") == tmp_path / "none"

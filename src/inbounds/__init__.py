@@ -29,16 +29,8 @@ if TYPE_CHECKING:
     from inbounds.regularisers import Regulariser, border, normalised_cut, pairwise
     from inbounds.supervision import Supervision, Terms, recipes
 
-# Where each public name lives. Nothing is imported before it is used, so that the command line answers without torch.
-_ROOMS = {
-    "annotations": "UNLABELLED Annotation",
-    "constraints": "Common Constraint Fixed Individual Interval Known Tags hinge log_barrier quadratic typical_values",
-    "losses": "Ascent Exact Proposals cross_entropy",
-    "regions": "Scans centroid compactness fraction mean_intensity moment size spread statistic variance_intensity",
-    "regularisers": "Regulariser border normalised_cut pairwise",
-    "supervision": "Supervision Terms recipes",
-}
-_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_ROOMS = ("regions", "annotations", "constraints", "regularisers", "losses", "supervision")
+"""Where the public names live."""
 
 __all__ = [
     "UNLABELLED",
@@ -79,9 +71,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'inbounds' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"inbounds.{_HOME[name]}"), name)
+    """Nothing is imported before it is used, so that the command line answers without torch."""
+    for room in _ROOMS if name in __all__ else ():
+        module = importlib.import_module(f"inbounds.{room}")
+        if name in module.__all__:
+            return getattr(module, name)
+    raise AttributeError(f"module 'inbounds' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,8 @@
-"""What can be wrong with what a user gives us, and what may have been meant."""
+"""What can be wrong with what a user gives us, what may have been meant, and how a sentence says it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -26,3 +26,13 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
         return f"did you mean {spelt[near[0]]!r}?"
     shown = known if len(known) <= 12 else [*known[:5], f"and {len(known) - 5} more"]
     return f"there are: {', '.join(shown) or 'none'}"
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first of many names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what an error of somebody else's says, or its kind if it says nothing."""
+    return (str(error) or type(error).__name__).splitlines()[0]

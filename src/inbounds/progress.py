@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias, TypeVar
 
 from rich.console import Console
 
 T = TypeVar("T")
+Track: TypeAlias = Callable[[Sequence[T]], Iterable[T]]
+"""Wraps what is gone through one by one, to tell how far it is; `iter` tells nothing."""
 LINES = 4
 
 

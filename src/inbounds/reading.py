@@ -39,12 +39,6 @@ def open_file(path: Path) -> io.BufferedReader:
     return open(regular(path), "rb", opener=_at_once)
 
 
-def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """All that a text file says, whatever ends its lines."""
-    with io.TextIOWrapper(open_file(path), encoding=encoding) as stream:
-        return stream.read()
-
-
 def read_written(path: Path, most: int, remedy: str) -> str:
     """All that a person wrote in an editor or a spreadsheet, in UTF-8 with its mark or without; ends of lines stay.
 
@@ -54,10 +48,13 @@ def read_written(path: Path, most: int, remedy: str) -> str:
         remedy: How to save it, for a refusal.
 
     Raises:
-        BadInput: It is too large, or no text in UTF-8.
+        BadInput: It cannot be read, is too large, or no text in UTF-8.
     """
-    with open_file(path) as stream:
-        content = stream.read(most + 1) if os.fstat(stream.fileno()).st_size <= most else None
+    try:
+        with open_file(path) as stream:
+            content = stream.read(most + 1) if os.fstat(stream.fileno()).st_size <= most else None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror or error}); check the name") from None
     if content is None or len(content) > most:
         raise BadInput(f"{path}: larger than {most >> 20} MiB, and no more is read; check the name, or cut it")
     try:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inbounds.evaluation import summarise
+from inbounds.evaluation.summary import summarise
 from inbounds.runs.table import Row
 
 
@@ -51,22 +51,6 @@ def test_the_summary_is_strict_json_and_agrees_with_numpy(values) -> None:
         assert line["median"] == pytest.approx(np.median(kept))
     if math.inf in kept:
         assert line["mean"] is line["std"] is None
-
-
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        ({"run": "other"}, "several runs, epochs or splits"),
-        ({"epoch": 4}, "several runs, epochs or splits"),
-        ({"split": "train"}, "several runs, epochs or splits"),
-        ({"slice": 0}, "dice of LV is given for slices and for volumes"),
-        ({}, "dice of LV is given twice"),
-    ],
-    ids=["run", "epoch", "split", "slice", "twice"],
-)
-def test_refuses_to_average_what_does_not_belong_together(other, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        summarise([*rows(1.0), *rows(1.0, **other)])
 
 
 def test_docstring_examples() -> None:

@@ -60,8 +60,8 @@ def other_data(store: Store) -> None:
 @pytest.mark.parametrize(
     ("change", "saying"),
     [
-        (lambda store: simulated(store, seed=1), r"annotations/disc/labels.npy \(\w+ and \d+ more scans\)"),
-        (lambda store: simulated(store, noise=0.3), r"annotations/disc/facts.csv \(\w+ and \d+ more scans\)"),
+        (lambda store: simulated(store, seed=1), r"annotations/disc/labels.npy \(\w+, \w+, \w+ and \d+ more\)"),
+        (lambda store: simulated(store, noise=0.3), r"annotations/disc/facts.csv \(\w+, \w+, \w+ and \d+ more\)"),
         (facts_changed, r"annotations/disc/facts.csv \(\w+\)"),
         (lambda store: (store.path / "annotations/disc/facts.csv").unlink(), "annotations/disc/facts.csv, missing now"),
         (described("split", to="test"), r"dataset.json \(\w+\)"),

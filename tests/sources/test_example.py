@@ -17,7 +17,7 @@ from inbounds.sources.example import CLICKS, EVERY, write_example
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("example") / "hearts"
-    write_example(phantom.sources(4, side=48), phantom.CLASSES, place, error=0.15, seed=3)
+    write_example(phantom.sources(4, side=48), phantom.CLASSES, place, seed=3)
     return place
 
 

@@ -370,12 +370,13 @@ def test_bad_options_are_refused(tmp_path: Path, words: list[str], saying: list[
 @pytest.mark.parametrize(
     ("described", "saying"),
     [
-        ("[" * 100_000, ["not readable as JSON", "correct or remove it"]),
-        ("{", ["not readable as JSON", "correct or remove it"]),
-        ("[]", ["a JSON object was expected"]),
-        ('{"labels": ["background", "LV"]}', ["'labels' must map names to values"]),
-        ('{"labels": {"background": 0, "LV": 1e400}}', ["'labels' must map names to values"]),
+        ("[" * 100_000, ["lie too deep in each other", "correct or remove it"]),
+        ("{", ["damaged", "correct or remove it"]),
+        ("[]", ["damaged", "it should be an object", "correct or remove it"]),
+        ('{"labels": ["background", "LV"]}', ["labels is ['background', 'LV']", "correct or remove it"]),
+        ('{"labels": {"background": 0, "LV": 1e400}}', ["1e400", "too large a number", "correct or remove it"]),
         ('{"labels": {"background": 0, "whole": [1, 2]}}', ["region-based labels", "list plain values"]),
+        (r'{"labels": {"background": 0, "LV": "\u00b2"}}', ["'labels' must map names to values", "'LV' is"]),
         ('{"labels": {"LV": 1}}', ["the lowest value in 'labels' is 1", "the background"]),
         ('{"labels": {"background": 0, "LV": 1, "RV": 1}}', ["both 'LV' and 'RV' have the value 1"]),
     ],

@@ -61,11 +61,10 @@ def _add_up(store: Store, name: str, slices: Table, scans: Table) -> None:
     sides = [side for side in (name, *range_of(name)) if side in scans]
     added = torch.zeros_like(scans["present"])
     for scan, record in enumerate(store.records):
-        here = slice(record.first, record.range.stop)
         unknown = torch.stack([scans[side][scan] for side in sides]).isnan().all(dim=0)
         for side in sides:
-            parts = slices[side][here]
-            total = torch.where(parts.isnan(), slices[name][here], parts).sum(dim=0)
+            parts = slices[side][record.span]
+            total = torch.where(parts.isnan(), slices[name][record.span], parts).sum(dim=0)
             scans[side][scan] = torch.where(unknown & ~parts.isnan().all(dim=0), total, scans[side][scan])
             added[scan] = torch.where(unknown & ~scans[side][scan].isnan(), 1, added[scan])
         known = scans[name][scan]
@@ -86,9 +85,8 @@ def _mark_cut(store: Store, slices: Table, scans: Table) -> None:
     slices["cut"], scans["cut"] = (torch.zeros_like(table["present"]) for table in (slices, scans))
     for scan, record in enumerate(store.records):
         if _may_be_cut(record):
-            here = slice(record.first, record.range.stop)
-            slices["cut"][here] = torch.where(slices["present"][here] == 0, 0, region[here])
-            scans["cut"][scan] = any_cut(slices["cut"][here], dim=0)
+            slices["cut"][record.span] = torch.where(slices["present"][record.span] == 0, 0, region[record.span])
+            scans["cut"][scan] = any_cut(slices["cut"][record.span], dim=0)
 
 
 def any_cut(cut: Tensor, dim: int) -> Tensor:

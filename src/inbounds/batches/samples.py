@@ -192,15 +192,13 @@ def load(
     chosen = store.chosen(classes)
     name = facts or (annotation if annotation in store.fact_names else None)
     table, scan_table = to_tensors(store, store.facts(name) if name else None, chosen)
-    numbers = [n for n, record in enumerate(store.records) if split is None or record.split == split]
-    if not numbers:
-        raise BadInput(f"{store.path}: no scan is in the split {split!r}")
+    numbers = _in_split(store, split)
     full = draw_full(store, numbers, full_scans, seed, only=only_full)
     if only_full:
         numbers = sorted(full)
     numbers = [n for n in numbers for _ in range(repeat if n in full else 1)]
     remap = class_table(len(store.classes), chosen)
-    spans = [slice(record.first, record.range.stop) for record in store.records]
+    spans = [record.span for record in store.records]
     for n in full:
         for fact in table.values():
             fact[spans[n]] = torch.nan
@@ -255,12 +253,18 @@ def truth_of(
     """The full masks of a split, in the order of its `Samples`, 255 where unknown. For evaluation only."""
     chosen = store.chosen(classes)
     remap = class_table(len(store.classes), chosen)
-    records = [record for record in store.records if split is None or record.split == split]
-    if not records:
-        raise BadInput(f"{store.path}: no scan is in the split {split!r}")
-    masks = (store.truth[record.first : record.range.stop] for record in records)
+    records = [store.records[n] for n in _in_split(store, split)]
+    masks = (store.truth[record.span] for record in records)
     shape = sum(record.slices for record in records), *store.shape
     return torch.from_numpy(_drawn(masks, remap, shape)).to(device)
+
+
+def _in_split(store: Store, split: str | None) -> list[int]:
+    """The numbers of the scans of a split, of which there must be one."""
+    numbers = [n for n, record in enumerate(store.records) if split is None or record.split == split]
+    if not numbers:
+        raise BadInput(f"{store.path}: no scan is in the split {split!r}")
+    return numbers
 
 
 def _drawn(scans: Iterable[np.ndarray], table: np.ndarray, shape: tuple[int, ...]) -> UInt8[np.ndarray, "n *space"]:

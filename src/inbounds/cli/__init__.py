@@ -12,7 +12,7 @@ import typer
 import inbounds
 from inbounds.cli import data, prepare, runs
 from inbounds.cli.studio import studio
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, reason
 from inbounds.stopping import stoppable
 
 app = typer.Typer(
@@ -51,14 +51,14 @@ def run_program(program: typer.Typer, name: str) -> None:
     except BrokenPipeError:
         sys.exit(1)
     except (MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        if reason.startswith("Symlink loop"):  # what Python says of it before 3.13
-            typer.secho(f"Error: {reason}: a link that leads to itself; correct or remove it", fg="red", err=True)
+        said = reason(error)
+        if said.startswith("Symlink loop"):  # what Python says of it before 3.13
+            typer.secho(f"Error: {said}: a link that leads to itself; correct or remove it", fg="red", err=True)
             sys.exit(2)
-        if not (isinstance(error, MemoryError) or "memory" in reason):
+        if not (isinstance(error, MemoryError) or "memory" in said):
             raise
         typer.secho(
-            f"Error: there is too little memory ({reason}); close other programs, or give less at once: a "
+            f"Error: there is too little memory ({said}); close other programs, or give less at once: a "
             "smaller scan, grid, batch or network",
             fg="red",
             err=True,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from inbounds.cli.shared import Json, Seed, StorePath, answer, class_values, open_store
+from inbounds.cli.shared import Json, Seed, StorePath, answer, listed, open_store
 from inbounds.errors import BadInput
 from inbounds.locks import locked
 
@@ -93,7 +93,7 @@ def annotate(
         opened,
         name,
         strategy.value,
-        class_values(opened, classes),
+        opened.chosen(listed(classes)),
         seed=seed,
         background=background,
         noise=Noise(noise, jitter),
@@ -187,6 +187,6 @@ def preview(
     from inbounds.reports.preview import preview as draw
 
     opened = open_store(store)
-    names = [name for name in annotations.split(",") if name]
-    draw(opened, out, annotations=names, scans=scans, classes=class_values(opened, classes) if classes else ())
+    chosen = opened.chosen(listed(classes)) if classes else ()
+    draw(opened, out, annotations=listed(annotations), scans=scans, classes=chosen)
     answer(as_json, f"{out}: written", store=store, written=out)

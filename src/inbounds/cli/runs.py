@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import inbounds
-from inbounds.cli.shared import Follow, Imports, Json, RunPath, Seed, answer, open_store, say_notes, seed_numbers
+from inbounds.cli.shared import Follow, Imports, Json, RunPath, Seed, answer, listed, say_notes, seed_numbers
 from inbounds.errors import BadInput
 from inbounds.locks import locked
 
@@ -79,6 +79,7 @@ def train(
     from inbounds.reports.progress_table import Screen
     from inbounds.runs.begin import Wanted, begin, places
     from inbounds.runs.checkpoint import kept_epochs
+    from inbounds.store.store import Store
 
     settings = [word for word in words or [] if "=" in word]
     recipes, *unexpected = [word for word in words or [] if "=" not in word] or ["known"]
@@ -89,7 +90,7 @@ def train(
     options: dict[str, float | None] = {"hybrid.full_scans": full_scans or None, "hybrid.only_full": only_full or None}
     options["training.minutes"] = minutes
     changes += [f"{key}={value}".lower() for key, value in options.items() if value is not None]
-    names = [known_recipe(name.strip()) for name in recipes.split(",")]
+    names = [known_recipe(name) for name in listed(recipes)]
     if len(set(names)) < len(names):
         raise BadInput(f"{recipes}: a recipe is named twice; name each once, and runs of other seeds by --seeds")
     wanted = Wanted(
@@ -99,7 +100,7 @@ def train(
         folds=folds,
         annotation=annotation,
         facts=facts_name,
-        classes=[name.strip() for name in classes.split(",") if name.strip()],
+        classes=listed(classes),
         config=config,
         changes=changes,
         start=start,
@@ -110,7 +111,7 @@ def train(
         for place, *_ in places(run, wanted):
             alone.enter_context(locked(place, inside=True))
         try:
-            for begun in begin(run, open_store(store), wanted, resume=resume):
+            for begun in begin(run, Store(store), wanted, resume=resume):
                 made.append(begun)
                 if not as_json and begun.path == made[0].path:
                     for line in begun.about["plan"]["words"]:

@@ -76,17 +76,14 @@ def open_store(path: Path) -> Store:
     return Store(path)
 
 
-def class_values(store: Store, names: str) -> list[int]:
-    """The values of classes given as `LV,RV`; all but background if none are."""
-    chosen = [store.class_index(name.strip()) for name in names.split(",") if name.strip()]
-    if 0 in chosen:
-        raise BadInput("background is no class to choose; use --background")
-    return chosen or list(range(1, len(store.classes)))
+def listed(text: str) -> list[str]:
+    """The names between commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def seed_numbers(text: str) -> list[int]:
     """Several seeds given as `0,1,2`."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = listed(text)
     if not parts or not all(part.isdigit() and int(part) < 2**63 for part in parts) or len(set(parts)) != len(parts):
         raise BadInput(f"--seeds {text}: give different whole numbers, such as 0,1,2")
     return [int(part) for part in parts]

@@ -21,7 +21,7 @@ from inbounds.config.settings import PARTS, Network, Settings
 from inbounds.constraints import Bounds, Common, Constraint, Knowledge, Known, Tags, kinds, typical_values
 from inbounds.constraints.constraint import constrained, select
 from inbounds.constraints.penalties import Penalty, penalties
-from inbounds.errors import BadInput, nearest
+from inbounds.errors import BadInput, nearest, reason
 from inbounds.losses import Proposals, cross_entropy, projections
 from inbounds.memory import require
 from inbounds.networks import build, heads, networks
@@ -158,8 +158,7 @@ def _naming(where: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # whatever a thing of a person's own raises
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise BadInput(f"{where}: {reason}") from None
+        raise BadInput(f"{where}: {reason(error)}") from None
 
 
 def known_recipe(name: str) -> str:

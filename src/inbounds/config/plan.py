@@ -171,7 +171,7 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
     labels, chosen = store.label(annotation), store.chosen(classes)
     labelled: dict[int, int] = {}
     for record in training:
-        values, pixels = np.unique(labels[record.first : record.range.stop], return_counts=True)
+        values, pixels = np.unique(labels[record.span], return_counts=True)
         for value, number in zip(values.tolist(), pixels.tolist(), strict=True):
             labelled[value] = labelled.get(value, 0) + number
     tables = to_tensors(store, None if facts is None else store.facts(facts), chosen)

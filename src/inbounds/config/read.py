@@ -117,11 +117,10 @@ def _given(file: Path | None, changes: Sequence[str]) -> list[tuple[str, Content
 def _file(file: Path | None) -> list[tuple[str, Content]]:
     if file is None:
         return []
+    text = read_written(file, LARGEST, REMEDY)
     try:
-        return [(str(file), _parsed(read_written(file, LARGEST, REMEDY)))]
-    except (OSError, ValueError) as error:
-        if isinstance(error, BadInput):
-            raise
+        return [(str(file), _parsed(text))]
+    except ValueError as error:
         raise BadInput(f"{file}: cannot be read as TOML ({error}); {REMEDY}") from None
 
 

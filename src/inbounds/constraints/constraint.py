@@ -21,7 +21,7 @@ from inbounds.constraints.penalties import Penalty, quadratic
 from inbounds.regions import Scans, Statistic
 from inbounds.regions.facts import range_of
 from inbounds.regions.scans import total
-from inbounds.regions.statistic import Probs, check_probs, most_probable
+from inbounds.regions.statistic import Probs, check_probs, most_probable, one_hot
 
 
 @dataclass(frozen=True)
@@ -168,17 +168,15 @@ class Constraint:
         """
         if hard:
             check_probs(probs)
-            order = torch.arange(probs.shape[1], device=probs.device).reshape(-1, *(1,) * (probs.ndim - 2))
-            probs = (most_probable(probs)[:, None] == order).to(probs.dtype)
+            probs = one_hot(most_probable(probs), probs.shape[1]).to(probs.dtype)
         below, above = self._sides(probs, image, annotation)
         return torch.maximum(below, above)
 
     def satisfied(
-        self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None, *, hard: bool = False
+        self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None
     ) -> tuple[Bool[Tensor, " N"], Bool[Tensor, " N"]]:
         """Whether each image or scan keeps to all its bounds; and whether it has any: what is unknown is kept to."""
-        violation = self.violation(probs, image, annotation, hard=hard).flatten(1)
-        return (violation <= 0).all(dim=1), (violation > -torch.inf).any(dim=1)
+        return kept(self.violation(probs, image, annotation))
 
     def _sides(
         self, probs: Tensor, image: Tensor | None, annotation: Annotation | None, *, aimed: bool = False
@@ -245,6 +243,12 @@ def constrained(classes: Sequence[int] | None, K: int) -> list[int]:
     if not chosen or max(chosen) >= K:
         raise ValueError(f"classes {chosen} cannot be constrained in a prediction of {K} classes")
     return chosen
+
+
+def kept(violation: Float[Tensor, "N *any"]) -> tuple[Bool[Tensor, " N"], Bool[Tensor, " N"]]:
+    """From violations: whether each image or scan keeps to all bounds, and whether there are any."""
+    flat = violation.flatten(1)
+    return (flat <= 0).all(dim=1), (flat > -torch.inf).any(dim=1)
 
 
 def select(x: Tensor, classes: Sequence[int]) -> Tensor:

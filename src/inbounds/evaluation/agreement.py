@@ -10,6 +10,7 @@ from torch import Tensor
 
 from inbounds.annotations.annotation import Annotation
 from inbounds.evaluation.overlap import overlap
+from inbounds.regions.statistic import one_hot
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def agreement(mask: Integer[Tensor, "n H W"], known: Annotation, classes: int) -
         Agreement(labels=tensor([1.0000, 0.5000]), sizes=tensor([[   nan, 0.5000]]), volume=tensor([nan, nan]))
     """
     marked = overlap(mask, known.label.to(mask.device), classes)
-    pixels = torch.stack([(mask == k).flatten(1).sum(dim=1) for k in range(classes)], dim=1).float()
+    pixels = one_hot(mask, classes).flatten(2).sum(dim=2).float()
     sizes, volume = (
         _apart(own, facts["size"][..., 0].to(own)) if "size" in facts else torch.full_like(own, torch.nan)
         for own, facts in ((pixels, known.facts), (pixels.sum(dim=0, keepdim=True), known.scan_facts))

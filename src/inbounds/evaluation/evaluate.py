@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,25 +16,24 @@ from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import Batch, Samples, as_float, load, truth_of
-from inbounds.constraints.constraint import constrained
+from inbounds.constraints.constraint import constrained, kept
 from inbounds.evaluation.agreement import agreement
-from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, size_error
+from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, relative_size_error
 from inbounds.evaluation.summary import summarise
 from inbounds.evaluation.surface import require_monai, surface_distances
 from inbounds.inference.forward import probabilities
 from inbounds.inference.largest import keep_largest
 from inbounds.locks import locked
 from inbounds.memory import require
+from inbounds.progress import Track
 from inbounds.regions import Scans
-from inbounds.regions.statistic import most_probable
+from inbounds.regions.statistic import most_probable, one_hot
 from inbounds.runs.model import load_epoch, load_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import Row, write_rows
 from inbounds.scans.format import by
 from inbounds.stopping import shielded
 from inbounds.writing import write_json
-
-Track = Callable[[Sequence[int]], Iterable[int]]
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def evaluate(
     device: torch.device | str = "cpu",
     surfaces: bool = True,
     largest: bool = False,
-    track: Track = iter,
+    track: Track[int] = iter,
 ) -> Evaluation:
     """Measure a run's network on a split, and write `cases.csv` and `summary.json` into the run's folder.
 
@@ -151,7 +150,8 @@ def _scan(
     real = truth[positions.start : positions.stop]
     counts = overlap(mask, real, probs.shape[1])
     whole = Scans(torch.zeros(record.slices, dtype=torch.long), 1)
-    by_slice, by_volume, errors = dice_per_slice(counts), dice_per_volume(counts, whole), size_error(counts, whole)
+    by_slice, by_volume = dice_per_slice(counts), dice_per_volume(counts, whole)
+    errors = relative_size_error(counts, whole)
     for k, name in enumerate(run.classes, start=1):
         slices = by_slice[:, k].tolist()
         rows += [row(slice=n, klass=name, metric="dsc_slice", value=value) for n, value in enumerate(slices)]
@@ -159,7 +159,7 @@ def _scan(
             "dsc_volume": float(by_volume[0, k]),
             "volume_ml": float(counts.predicted[:, k].sum()) * voxel,
             "true_volume_ml": float(counts.true[:, k].sum()) * voxel,
-            "relative_size_error": float(errors.relative[0, k]),
+            "relative_size_error": float(errors[0, k]),
         }
         if surfaces:
             distances = surface_distances((mask == k) & (real != UNLABELLED), real == k, fitted)
@@ -187,8 +187,7 @@ def _agreement(row: Callable[..., Row], run: Run, mask: Tensor, batch: Batch, vo
 def _satisfied(row: Callable[..., Row], run: Run, probs: Tensor, mask: Tensor, batch: Batch) -> list[Row]:
     """Whether each constraint holds, of probabilities and mask, where anything is known: for all classes, then each."""
     rows: list[Row] = []
-    order = torch.arange(probs.shape[1])[:, None, None]
-    masks = (mask[:, None] == order).to(probs)
+    masks = one_hot(mask, probs.shape[1]).to(probs)
     names = ["background", *run.classes] if len(run.classes) > 1 else []
     for constraint in run.supervision.constraints:
         scopes = range(len(probs)) if constraint.scope == "image" else [""]
@@ -196,8 +195,8 @@ def _satisfied(row: Callable[..., Row], run: Run, probs: Tensor, mask: Tensor, b
         for kind, region in (("soft", probs), ("hard", masks)):
             violation = constraint.violation(region, batch.image, batch.annotation)
             parts = {names[k]: violation[:, n] for n, k in enumerate(chosen)}
-            for klass, part in {"": violation.flatten(1), **parts}.items():
-                inside, known = (part <= 0).all(dim=1).tolist(), (part > -torch.inf).any(dim=1).tolist()
+            for klass, part in {"": violation, **parts}.items():
+                inside, known = (each.tolist() for each in kept(part))
                 metric = f"satisfied_{kind}_{constraint.name}"
                 cells = [(s, float(i)) for s, i, k in zip(scopes, inside, known, strict=True) if k]
                 rows += [row(slice=s, klass=klass, metric=metric, value=value) for s, value in cells]

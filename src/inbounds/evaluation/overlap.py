@@ -33,8 +33,6 @@ class Overlap:
     @classmethod
     def cat(cls, parts: Sequence[Overlap]) -> Overlap:
         """The slices of several batches, one after the other."""
-        if not parts:
-            raise ValueError("no slices: give the counts of at least one batch")
         counts = zip(*((part.intersection, part.predicted, part.true) for part in parts), strict=True)
         return cls(*(torch.cat(count) for count in counts))
 
@@ -42,19 +40,6 @@ class Overlap:
         """The same counts of whole scans, `(S, K)`: sums over the slices of each."""
         scans = scans.to(self.true.device)
         return Overlap(scans.total(self.intersection), scans.total(self.predicted), scans.total(self.true))
-
-
-@dataclass(frozen=True)
-class SizeError:
-    """By how much the predicted size differs from the true one; positive where too large.
-
-    Attributes:
-        pixels: `predicted - true`, in pixels or voxels. NaN where nothing of the truth is known.
-        relative: `(predicted - true) / true`. NaN where the class is absent from the truth.
-    """
-
-    pixels: Float[Tensor, "N K"]
-    relative: Float[Tensor, "N K"]
 
 
 def overlap(prediction: Integer[Tensor, "n *space"], truth: Integer[Tensor, "n *space"], classes: int) -> Overlap:
@@ -74,15 +59,6 @@ def overlap(prediction: Integer[Tensor, "n *space"], truth: Integer[Tensor, "n *
         >>> counts.intersection, counts.predicted, counts.true
         (tensor([[0, 1]]), tensor([[1, 2]]), tensor([[1, 2]]))
     """
-    if prediction.shape != truth.shape or truth.ndim < 2:
-        raise ValueError(
-            f"prediction {tuple(prediction.shape)} and truth {tuple(truth.shape)} must have the same shape (n, *space)"
-        )
-    for mask, name in ((prediction, "prediction"), (truth, "truth")):
-        if mask.is_floating_point() or mask.is_complex() or mask.dtype == torch.bool:
-            raise ValueError(f"the {name} must hold class numbers of an integer type, not {mask.dtype}")
-    if not 1 <= classes <= UNLABELLED:
-        raise ValueError(f"there can be 1 to {UNLABELLED} classes, not {classes}")
     known = truth != UNLABELLED
     counts = []
     for k in range(classes):
@@ -121,18 +97,18 @@ def dice_per_volume(overlap: Overlap, scans: Scans) -> Float[Tensor, "S K"]:
     return _dice(overlap.per_volume(scans))
 
 
-def size_error(overlap: Overlap, scans: Scans | None = None) -> SizeError:
-    """Predicted minus true size of each class, of each slice or, with `scans`, of each scan.
+def relative_size_error(overlap: Overlap, scans: Scans) -> Float[Tensor, "S K"]:
+    """By how much the predicted size of each class differs from the true one in each scan, `(predicted - true) / true`.
+
+    NaN where the class is absent from the truth.
 
     Example:
         >>> counts = overlap(torch.tensor([[1, 1, 1, 0]]), torch.tensor([[1, 1, 0, 0]]), classes=2)
-        >>> size_error(counts)
-        SizeError(pixels=tensor([[-1.,  1.]]), relative=tensor([[-0.5000,  0.5000]]))
+        >>> relative_size_error(counts, Scans.of("a"))
+        tensor([[-0.5000,  0.5000]])
     """
-    counts = overlap if scans is None else overlap.per_volume(scans)
-    difference = counts.predicted - counts.true
-    relative = torch.where(counts.true > 0, difference / counts.true, torch.nan)
-    return SizeError(torch.where(_known(counts), difference.float(), torch.nan), relative)
+    counts = overlap.per_volume(scans)
+    return torch.where(counts.true > 0, (counts.predicted - counts.true) / counts.true, torch.nan)
 
 
 def _dice(counts: Overlap) -> Float[Tensor, "N K"]:

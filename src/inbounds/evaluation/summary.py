@@ -21,34 +21,22 @@ def summarise(rows: Iterable[Row]) -> Summary:
     (divided by n - 1). What cannot be computed is `None`, which JSON writes as null: a mean of no values, the spread
     of a single one.
 
-    Raises:
-        ValueError: The rows mix what cannot be averaged: runs, epochs, splits, slices with volumes, or a number twice.
-
     Example:
         >>> dice = {"ann": 0.5, "bob": 1.0, "eve": math.nan}
         >>> rows = [Row(epoch=9, split="test", case=case, metric="dice", value=value) for case, value in dice.items()]
         >>> summarise(rows)["dice"][""]
         {'mean': 0.75, 'std': 0.3535533905932738, 'median': 0.75, 'n': 2, 'n_nan': 1}
     """
-    groups: defaultdict[str, defaultdict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    sources = set()
+    groups: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        groups[row.metric][row.klass].append(row)
-        sources.add((row.run, row.epoch, row.split))
-    if len(sources) > 1:
-        raise ValueError(f"rows of several runs, epochs or splits: {sorted(sources)}; summarise each by itself")
+        groups[row.metric][row.klass].append(row.value)
     return {
-        metric: {klass: _statistics(metric, klass, group) for klass, group in by_class.items()}
-        for metric, by_class in groups.items()
+        metric: {klass: _statistics(group) for klass, group in by_class.items()} for metric, by_class in groups.items()
     }
 
 
-def _statistics(metric: str, klass: str, rows: list[Row]) -> dict[str, float | int | None]:
-    if len({row.slice == "" for row in rows}) > 1:
-        raise ValueError(f"{metric} of {klass} is given for slices and for volumes; name the two differently")
-    if len({(row.case, row.slice) for row in rows}) < len(rows):
-        raise ValueError(f"{metric} of {klass} is given twice for the same slice or volume; remove one of the rows")
-    values = np.array([row.value for row in rows], dtype=np.float64)
+def _statistics(measured: list[float]) -> dict[str, float | int | None]:
+    values = np.array(measured, dtype=np.float64)
     values = values[~np.isnan(values)]
     n = len(values)
     with np.errstate(invalid="ignore"):  # an infinite value has no spread
@@ -58,4 +46,4 @@ def _statistics(metric: str, klass: str, rows: list[Row]) -> dict[str, float | i
             "median": float(np.median(values)) if n else math.nan,
         }
     finite = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
-    return {**finite, "n": n, "n_nan": len(rows) - n}
+    return {**finite, "n": n, "n_nan": len(measured) - n}

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import torch
 from jaxtyping import Bool
 from torch import Tensor
 
@@ -29,7 +27,7 @@ class SurfaceDistances:
 
 
 def surface_distances(
-    prediction: Bool[Tensor | np.ndarray, "D H W"], truth: Bool[Tensor | np.ndarray, "D H W"], spacing: Sequence[float]
+    prediction: Bool[Tensor, "D H W"], truth: Bool[Tensor, "D H W"], spacing: Sequence[float]
 ) -> SurfaceDistances:
     """Compare the surfaces of one class in one volume.
 
@@ -43,7 +41,7 @@ def surface_distances(
     Args:
         prediction: Where the class was predicted. On any device; the work is done on the CPU.
         truth: Where it is.
-        spacing: Between slices, rows and columns, in mm.
+        spacing: Between slices, rows and columns, in mm, each above 0.
 
     Raises:
         ImportError: MONAI or SciPy is missing.
@@ -53,49 +51,20 @@ def surface_distances(
         square[:, :, :10] = True
         surface_distances(square, square.roll(20, dims=2), (8.0, 1.0, 1.0)).hd95  # 20.0
     """
-    masks = [torch.as_tensor(mask) for mask in (prediction, truth)]
-    for mask, name in zip(masks, ("prediction", "truth"), strict=True):
-        if mask.dtype != torch.bool or mask.ndim != 3:
-            raise ValueError(f"the {name} must be a bool mask (D, H, W), not {mask.dtype} of {tuple(mask.shape)}")
-    if masks[0].shape != masks[1].shape:
-        raise ValueError(f"prediction {tuple(masks[0].shape)} and truth {tuple(masks[1].shape)} differ in shape")
-    if len(spacing) != 3 or not all(0 < step < math.inf for step in spacing):
-        raise ValueError(f"spacing {tuple(spacing)} must be three positive numbers: between slices, rows and columns")
-    first, second = (mask.cpu() for mask in masks)
+    first, second = prediction.cpu(), truth.cpu()
     if not (first.any() and second.any()):
         return SurfaceDistances(math.nan, math.nan)
     steps = [float(step) for step in spacing]
-    if first.shape[0] == 1:
+    if len(first) == 1:
         first, second, steps = first[0], second[0], steps[1:]
-    window = _bounding_box(first | second)
-    return _distances(first[window], second[window], steps)
-
-
-def _bounding_box(mask: Bool[Tensor, "*space"]) -> tuple[slice, ...]:
-    """The smallest box around all that is true, and one voxel more on each side where there is one.
-
-    Nothing changes within it: a voxel is on the surface for its own neighbours' sake, and distances keep to voxels.
-    """
-    box = []
-    for axis in range(mask.ndim):
-        others = tuple(other for other in range(mask.ndim) if other != axis)
-        inside = mask.any(dim=others).nonzero()
-        box.append(slice(max(int(inside[0]) - 1, 0), int(inside[-1]) + 2))
-    return tuple(box)
-
-
-def _distances(
-    prediction: Bool[Tensor, "*space"], truth: Bool[Tensor, "*space"], spacing: list[float]
-) -> SurfaceDistances:
-    """By MONAI, for masks that are not empty, in 2-D or 3-D."""
     require_monai()
     from monai.metrics.hausdorff_distance import compute_hausdorff_distance
     from monai.metrics.surface_distance import compute_average_surface_distance
 
     # One image, one channel; by default MONAI would take that channel for the background and leave it out.
-    pair = prediction[None, None], truth[None, None]
-    hd95 = compute_hausdorff_distance(*pair, include_background=True, percentile=95, spacing=spacing)
-    assd = compute_average_surface_distance(*pair, include_background=True, symmetric=True, spacing=spacing)
+    pair = first[None, None], second[None, None]
+    hd95 = compute_hausdorff_distance(*pair, include_background=True, percentile=95, spacing=steps)
+    assd = compute_average_surface_distance(*pair, include_background=True, symmetric=True, spacing=steps)
     return SurfaceDistances(float(hd95), float(assd))
 
 

@@ -10,11 +10,11 @@ from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
 from inbounds.batches.samples import Group, Samples
-from inbounds.constraints.constraint import constrained
+from inbounds.constraints.constraint import constrained, kept
 from inbounds.evaluation.overlap import Overlap, dice_per_slice, dice_per_volume, overlap
 from inbounds.inference.forward import CHUNK, probabilities
 from inbounds.regions import size
-from inbounds.regions.statistic import most_probable
+from inbounds.regions.statistic import most_probable, one_hot
 from inbounds.supervision import Supervision
 
 
@@ -65,13 +65,12 @@ def validate(
         mask = most_probable(probs)
         for constraint in supervision.constraints:
             soft, hard = (constraint.violation(probs, batch.image, batch.annotation, hard=h) for h in (False, True))
-            satisfied[constraint.name].append(_inside(soft.flatten(1), hard.flatten(1)))
+            satisfied[constraint.name].append(_inside(soft, hard))
             for place, k in enumerate(constrained(constraint.classes, probs.shape[1])):
                 if k in by_class:
                     by_class[k].append(torch.stack(_inside(soft[:, place], hard[:, place])).sum(dim=1))
-        order = torch.arange(probs.shape[1], device=mask.device).reshape(-1, *[1] * (mask.ndim - 1))
         soft_sizes.append(size(probs)[..., 0])
-        hard_sizes.append((mask[:, None] == order).flatten(2).sum(dim=2).float())
+        hard_sizes.append(one_hot(mask, probs.shape[1]).flatten(2).sum(dim=2).float())
         if truth is not None:
             overlaps.append(overlap(mask, truth[group.index.to(truth.device)], probs.shape[1]))
     network.train(training)
@@ -94,10 +93,10 @@ def validate(
     return Validation(list(numbers), torch.stack(list(numbers.values())))
 
 
-def _inside(soft: Float[Tensor, "N M"], hard: Float[Tensor, "N M"]) -> tuple[Tensor, ...]:
+def _inside(soft: Float[Tensor, "N *any"], hard: Float[Tensor, "N *any"]) -> tuple[Tensor, ...]:
     """From violations: do the probabilities keep to all bounds of an image, does the mask, and are there any?"""
-    known = (hard > -torch.inf).any(dim=1)
-    return (soft <= 0).all(dim=1) & known, (hard <= 0).all(dim=1) & known, known
+    (by_probs, _), (by_mask, known) = kept(soft), kept(hard)
+    return by_probs & known, by_mask & known, known
 
 
 def _overlap_numbers(

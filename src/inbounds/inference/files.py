@@ -9,22 +9,23 @@ predictions.json                                                  what the value
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import inbounds
 from inbounds.errors import BadInput
 from inbounds.inference.doubt import PARTS
-from inbounds.inference.prediction import BACKGROUND, Prediction, Region
+from inbounds.inference.prediction import BACKGROUND, Region
 from inbounds.inference.predictor import Predictor
 from inbounds.locks import locked
+from inbounds.progress import Track
 from inbounds.scans.dicom import is_dicom
 from inbounds.scans.pictures import SUFFIXES as PICTURES
 from inbounds.scans.scan import header, is_scan, is_series, stem
 from inbounds.sources.folder import channels as by_channel
 from inbounds.sources.folder import recognise
-from inbounds.writing import clear, put, workspace, write_json, write_table
+from inbounds.writing import clear, write_json, write_table
 
 CENTRE = ("centroid_slice", "centroid_row", "centroid_col")
 COLUMNS = ("case", "class", "doubt", "volume_ml", "size_px", *CENTRE, *PARTS, "note")
@@ -32,7 +33,6 @@ WORST = 3
 TABLE, ABOUT = "predictions.csv", "predictions.json"
 
 Cells = tuple[str | int | float, ...]
-Track = Callable[[Sequence[str]], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def predict_files(
     *,
     probabilities: bool = False,
     overwrite: bool = False,
-    track: Track = iter,
+    track: Track[str] = iter,
 ) -> Outcome:
     """Segment scans one at a time and write their masks. A scan that cannot be read does not stop the others.
 
@@ -94,7 +94,7 @@ def _predict(
     targets: Mapping[str, Path],
     extra: Mapping[str, Path],
     out: Path,
-    track: Track,
+    track: Track[str],
 ) -> Outcome:
     found: dict[str, tuple[tuple[Region, ...], tuple[str, ...]]] = {}
     warnings: list[str] = []
@@ -103,7 +103,7 @@ def _predict(
         for name in track(list(cases)):
             try:
                 prediction = predictor.predict(cases[name], probabilities=name in extra)
-                _write(prediction, targets[name])
+                prediction.write(targets[name], overwrite=True)
             except (BadInput, MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
                 where = "" if isinstance(error, BadInput) else f"{cases[name][0]}: "
                 kept = " (a mask of an earlier prediction is still there)" if targets[name].exists() else ""
@@ -211,16 +211,6 @@ def _check_targets(cases: Mapping[str, tuple[Path, ...]], targets: list[Path], o
             raise BadInput(f"{target}: already exists; give another folder, or replace what is there with --overwrite")
         if target.is_dir() and any(file.suffix.lower() not in PICTURES for file in target.iterdir()):
             raise BadInput(f"{target}: this folder holds more than a mask, and is not replaced; remove or rename it")
-
-
-def _write(prediction: Prediction, target: Path) -> None:
-    """Write a mask; a folder of pictures that is there already is replaced when the new one is complete."""
-    if not target.is_dir():
-        prediction.write(target)
-        return
-    with workspace(target) as space:
-        prediction.write(space / target.name)
-        put(space / target.name, target)
 
 
 def _doubt(region: Region) -> float:

@@ -76,11 +76,14 @@ class Prediction:
         """All that is worth knowing about this prediction: of the scan, and of single classes."""
         return (*self.notes, *(region.note for region in self.regions if region.note))
 
-    def write(self, path: Path) -> None:
-        """Write the mask exactly over its scan, in a format that `inbounds.scans.scan` allows for it."""
+    def write(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the mask exactly over its scan, in a format that `inbounds.scans.scan` allows for it.
+
+        A folder of pictures takes the place of one that is there already only with `overwrite`.
+        """
         if self.header is None:
             raise ValueError("this prediction was made from an array: there is no file whose geometry it could have")
-        write_mask(self.mask, self.header, path)
+        write_mask(self.mask, self.header, path, overwrite=overwrite)
 
     def write_probabilities(self, path: Path) -> None:
         """Write a NumPy `.npz` with `probabilities` (K, slices, rows, columns), `classes`, `spacing` and `affine`.

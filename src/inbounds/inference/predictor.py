@@ -12,7 +12,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from inbounds.batches.samples import as_float
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, reason
 from inbounds.inference.doubt import Doubt, apart, in_pieces, shared
 from inbounds.inference.forward import chunk
 from inbounds.inference.forward import probabilities as forward
@@ -177,7 +177,7 @@ class Predictor:
 
     def predict_stored(self, store: Store, record: Record) -> Prediction:
         """Segment a scan of a store that was prepared as the run's, as if it came from its file."""
-        stored = store.images[record.first : record.range.stop]
+        stored = store.images[record.span]
         return self._found(stored, record.fit, record.spacing, f"{store.path}, {record.name}", keep=False)
 
     def _stored(
@@ -258,6 +258,5 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise BadInput(f"the device {name!r} cannot be used ({reason}); give 'cpu', 'cuda' or 'auto'") from None
+        raise BadInput(f"the device {name!r} cannot be used ({reason(error)}); give 'cpu', 'cuda' or 'auto'") from None
     return device

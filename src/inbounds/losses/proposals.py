@@ -14,7 +14,7 @@ from inbounds.constraints import Constraint, Interval
 from inbounds.constraints.constraint import constrained
 from inbounds.losses.projection import Exact, Projection
 from inbounds.regions import size
-from inbounds.regions.statistic import most_probable
+from inbounds.regions.statistic import most_probable, one_hot
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,4 @@ class Proposals:
         known = label != UNLABELLED
         if self.harden:
             return torch.where(known, label.long(), most_probable(logits))
-        order = torch.arange(K, device=label.device).reshape(-1, *(1,) * (label.ndim - 1))
-        one_hot = (label[:, None] == order).to(logits.dtype)
-        return torch.where(known[:, None], one_hot, logits.softmax(dim=1))
+        return torch.where(known[:, None], one_hot(label, K).to(logits.dtype), logits.softmax(dim=1))

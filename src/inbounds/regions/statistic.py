@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64, Integer
 from torch import Tensor
 
 from inbounds.regions.facts import FactColumns
@@ -30,6 +30,12 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 def most_probable(probs: Probs) -> Int64[Tensor, "B *space"]:
     """The class of each pixel, the first of several that are equal. On a CPU `argmax` takes ten times as long."""
     return probs.max(dim=1).indices
+
+
+def one_hot(label: Integer[Tensor, "B *space"], classes: int) -> Bool[Tensor, "B K *space"]:
+    """Where each class is: of each pixel, whether it has it."""
+    order = torch.arange(classes, device=label.device).reshape(-1, *(1,) * (label.ndim - 1))
+    return label[:, None] == order
 
 
 def check_probs(probs: Tensor) -> None:

@@ -74,10 +74,10 @@ def _choose(results: Sequence[Result], store: Store, split: str, klass: str) -> 
     values = [store.class_index(name) for name in ([klass] if klass else classes_of(results))]
     views = []
     for case, names_of in ranks.items():
-        record = store.record(case)
+        record = store.cases[case]
         fullest = record.slices // 2
         if scores:
-            truth = store.truth[record.first : record.range.stop]
+            truth = store.truth[record.span]
             fullest = int(np.isin(truth, values).sum(axis=(1, 2)).argmax())
         views.append(View(klass, " and ".join(names_of), record, fullest, scores.get(case)))
     return views

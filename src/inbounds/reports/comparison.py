@@ -14,7 +14,7 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import load
 from inbounds.errors import BadInput
 from inbounds.evaluation.summary import Summary
-from inbounds.reading import read_text
+from inbounds.reading import open_file
 from inbounds.runs.checkpoint import kept_epochs
 from inbounds.runs.run import Run
 from inbounds.runs.table import Row, read_rows
@@ -118,7 +118,8 @@ def _summary(run: Run, split: str, model: str) -> Summary | None:
     """The means of an evaluation; nothing if there is none, or one of an earlier epoch."""
     folder = run.path / "evaluation" / f"{split}-{model}"
     try:
-        content: dict[str, Any] = json.loads(read_text(folder / "summary.json"))
+        with open_file(folder / "summary.json") as file:
+            content: dict[str, Any] = json.load(file)
         current = content["epoch"] == kept_epochs(run.checkpoint)[model] and (folder / "cases.csv").is_file()
         metrics: Summary = content["metrics"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -168,9 +169,7 @@ def _same_scans(one: Store, other: Store, split: str) -> bool:
         return True
     if one.shape != other.shape or one.classes != other.classes:
         return False
-    spans = [
-        (slice(a.first, a.range.stop), slice(b.first, b.range.stop), a.truth) for a, b in zip(mine, theirs, strict=True)
-    ]
+    spans = [(a.span, b.span, a.truth) for a, b in zip(mine, theirs, strict=True)]
     return all(
         np.array_equal(one.images[a], other.images[b]) and (not truth or np.array_equal(one.truth[a], other.truth[b]))
         for a, b, truth in spans

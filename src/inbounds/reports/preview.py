@@ -79,7 +79,7 @@ def _fullest(store: Store, record: Record, names: Sequence[str]) -> int:
     source = store.truth if record.truth else (store.label(names[0]) if names else None)
     if source is None:
         return record.slices // 2
-    label = source[record.first : record.range.stop]
+    label = source[record.span]
     return int(((label != 0) & (label != UNLABELLED)).sum(axis=(1, 2)).argmax())
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from inbounds.config import Settings, read_settings
 from inbounds.config.plan import REGULARISERS, Plan, plan
 from inbounds.config.read import who_said
 from inbounds.errors import BadInput
+from inbounds.runs.machine import on_gpu
 from inbounds.runs.run import Run
 from inbounds.store.store import FULL, Store
 
@@ -88,7 +87,7 @@ def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fol
     if recipe == "known" and wanted.facts is None and len(brought := store.facts_brought) == 1:
         facts = store.facts_beside(labels, brought[0])
     split = store if fold is None else store.folded(fold, wanted.folds)
-    chosen = plan(given, split, labels, facts, classes, gpu=_on_gpu(given), margin=wanted.margin)
+    chosen = plan(given, split, labels, facts, classes, gpu=on_gpu(given.training.device), margin=wanted.margin)
     if start is not None:
         network = {"network": start.settings.network.model_dump(exclude={"weights"})}
         chosen = Plan(chosen.settings | network, (*chosen.words, f"weights: those of {start.path}, and its network"))
@@ -122,8 +121,3 @@ def _labels(store: Store, settings: Settings, annotation: str | None) -> str:
         return made[0]
     what = f"name the labels with --annotation; there are: {', '.join(made)}" if made else "there are no labels yet"
     raise BadInput(f"{store.path}: {what}; `inbounds annotate` makes some from clicks")
-
-
-def _on_gpu(settings: Settings) -> bool:
-    device = settings.training.device
-    return device.startswith(("cuda", "gpu")) or (device == "auto" and torch.cuda.is_available())

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from inbounds.described import read_json, written
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, reason
 from inbounds.reading import regular
 from inbounds.runs.description import AGAIN, Standing
 from inbounds.runs.weights import refuse_not_finite
@@ -92,8 +92,7 @@ def write(root: Path, taken: Taken, *, best: bool) -> None:
             write_json(new / "state.json", written(taken.numbers, Standing, str(folder), "a lower training.lr helps"))
     except SafetensorError as error:
         raise BadInput(f"{folder}: could not be written ({error}); the checkpoint before is intact") from None
-    for old in before:
-        remove(old)
+    tidy(root)
 
 
 def finished(root: Path) -> list[Path]:
@@ -138,7 +137,7 @@ def reading(folder: Path) -> Iterator[None]:
     except BadInput:
         raise
     except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-        raise BadInput(f"{folder}: a damaged checkpoint ({str(error).splitlines()[0]}); start the run again") from None
+        raise BadInput(f"{folder}: a damaged checkpoint ({reason(error)}); start the run again") from None
 
 
 def kept_epochs(folder: Path | None) -> dict[str, int]:
@@ -166,9 +165,7 @@ def load_weights(file: Path, network: nn.Module) -> None:
         refuse_not_finite(file, {name: weights[name] for name in network.state_dict() if name in weights}, network)
         network.load_state_dict(weights)
     except (OSError, RuntimeError, SafetensorError) as error:
-        raise BadInput(
-            f"{file}: does not fit the network that the run describes ({str(error).splitlines()[0]})"
-        ) from None
+        raise BadInput(f"{file}: does not fit the network that the run describes ({reason(error)})") from None
 
 
 def _flat(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:

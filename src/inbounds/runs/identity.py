@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, some
 from inbounds.store.blocks import checksum
 from inbounds.store.description import LABELS
 from inbounds.store.facts import Facts
@@ -37,7 +37,7 @@ def differences(store: Store, annotation: str, facts: str | None, about: Mapping
         elif before[name] != now[name]:
             then, parts = about["identity"]["parts"].get(name, {}), _parts(store, annotation, name)
             scans = [scan for scan in then | parts if then.get(scan) != parts.get(scan)]
-            words.append(name + (f" ({_some(scans)})" if scans else ""))
+            words.append(name + (f" ({some(scans)})" if scans else ""))
     return " and ".join(words)
 
 
@@ -74,8 +74,3 @@ def _parts(store: Store, annotation: str, name: str) -> dict[str, str]:
 
 def _digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _some(scans: Iterable[str]) -> str:
-    first, *others = scans
-    return first + (f" and {len(others)} more scan{'s' * (len(others) > 1)}" if others else "")

@@ -21,10 +21,14 @@ def machine(device: str) -> dict[str, str]:
     }
 
 
+def on_gpu(device: str) -> bool:
+    """Whether a run looks for a GPU: if its settings name one, or leave the choice and there is one."""
+    return device.startswith(("cuda", "gpu")) or (device == "auto" and torch.cuda.is_available())
+
+
 def gpu(device: str) -> dict[str, str]:
     """The name of the GPU that a run will find, if it looks for one and there is one."""
-    wanted = device == "auto" or device.startswith(("cuda", "gpu"))
-    return {"device": torch.cuda.get_device_name()} if wanted and torch.cuda.is_available() else {}
+    return {"device": torch.cuda.get_device_name()} if on_gpu(device) and torch.cuda.is_available() else {}
 
 
 def versions() -> dict[str, str]:

@@ -11,7 +11,7 @@ from torch import nn
 from inbounds.annotations.annotation import UNLABELLED, Annotation
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.config import Settings
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, reason
 from inbounds.memory import require
 from inbounds.networks.needs import kept, weights
 from inbounds.regions.scans import Scans
@@ -38,8 +38,7 @@ def try_out(
         scans = Scans(torch.zeros(1, dtype=torch.long), 1)
         supervision(scores.detach(), image, Annotation(label, facts, scan_facts, scans))
     except Exception as error:  # whatever a network or a term of a person's own raises
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise BadInput(f"{what} ({reason}); correct its arguments") from None
+        raise BadInput(f"{what} ({reason(error)}); correct its arguments") from None
     _check_step(weights(network), sum(sizes) / math.prod(sides), settings, store)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, reason, some
 from inbounds.reading import regular
 
 SAFE, PICKLED = ".safetensors", (".pt", ".pth")
@@ -38,8 +38,8 @@ def fit_weights(file: Path, network: nn.Module) -> str:
     fitting = {name: found[key] for name, key in bare.items() if key in found and found[key].shape == own[name].shape}
     if not fitting.keys() & dict(network.named_parameters()).keys():
         raise BadInput(
-            f"{file}: none of its {len(found)} weights, such as {_some(list(found))}, has name and shape of one of "
-            f"the network's, such as {_some(list(bare.values()))}; take a file of this network, or set another one"
+            f"{file}: none of its {len(found)} weights, such as {some(list(found))}, has name and shape of one of "
+            f"the network's, such as {some(list(bare.values()))}; take a file of this network, or set another one"
         )
     refuse_not_finite(file, fitting, network)
     network.load_state_dict({**own, **fitting})
@@ -49,7 +49,7 @@ def fit_weights(file: Path, network: nn.Module) -> str:
         "not in it": [key for key in bare.values() if key not in found],
         "of no use": [key for key in found if key not in bare.values()],
     }
-    said = "".join(f"; {what}: {_some(names)}" for what, names in rest.items() if names)
+    said = "".join(f"; {what}: {some(names)}" for what, names in rest.items() if names)
     return f"weights: {len(fitting)} of {len(own)} from {file}{said}"
 
 
@@ -83,8 +83,7 @@ def _read(file: Path) -> dict[str, Tensor]:
     except BadInput:
         raise
     except Exception as error:  # whatever a reader meets in a damaged file
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise BadInput(f"{file}: damaged, or no weights ({reason}); save it again") from None
+        raise BadInput(f"{file}: damaged, or no weights ({reason(error)}); save it again") from None
     if not found:
         raise BadInput(f"{file}: there are no weights in it; save the network's state_dict alone, best as {SAFE}")
     return found
@@ -96,7 +95,3 @@ def _tensors(content: Any) -> dict[str, Tensor]:
         return {}
     here = {str(name): value for name, value in content.items() if isinstance(value, Tensor)}
     return max([here, *(_tensors(value) for value in content.values() if isinstance(value, dict))], key=len)
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -86,12 +86,19 @@ EXPANSION = {"raw": 1, "zlib": DEFLATE, "gzip": DEFLATE, "bzip2": BZIP2}
 """How data may be compressed, and how far they expand at most."""
 
 
-def read_block(data: Path, offset: int, packing: str, dtype: np.dtype[np.generic], shape: Shape) -> Voxels:
-    """Voxels that lie one after the other; a compressed stream must end with the last of them."""
+def read_block(
+    data: Path, offset: int, packing: str, dtype: np.dtype[np.generic], shape: Shape, before: int = 0
+) -> Voxels:
+    """Voxels that lie one after the other, `before` bytes of something else before them in a compressed stream.
+
+    Such a stream must end with the last of them.
+    """
     wanted = math.prod(shape) * dtype.itemsize
     with blaming(data, "the data are cut short or damaged", OSError, EOFError, zlib.error), open_file(data) as file:
         file.seek(offset)
         stream = _UNPACKED[packing](file)
+        if before:
+            stream.read(before)
         voxels = gather(stream.read, wanted)
         check_room(data, wanted, len(voxels))
         if packing != "raw":

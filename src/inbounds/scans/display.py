@@ -17,7 +17,7 @@ from itertools import permutations
 import numpy as np
 from jaxtyping import Shaped
 
-from inbounds.scans.format import Affine, Scan, Shape
+from inbounds.scans.format import Affine, Shape
 
 _RIGHT, _ANTERIOR, _SUPERIOR = range(3)
 _LOOK = {
@@ -73,20 +73,6 @@ class Plane:
         seen = array[tuple(n if axis == self.through else slice(None) for axis in range(3))]
         seen = seen if self.down < self.across else seen.T
         return seen[:: -1 if self.flip_down else 1, :: -1 if self.flip_across else 1]
-
-    def voxel(self, n: int, row: float, column: float) -> tuple[float, float, float]:
-        """The place in the array of a place on the screen."""
-        place = [0.0, 0.0, 0.0]
-        rows, columns = self.sides
-        place[self.through] = n
-        place[self.down] = rows - 1 - row if self.flip_down else row
-        place[self.across] = columns - 1 - column if self.flip_across else column
-        return place[0], place[1], place[2]
-
-
-def planes(scan: Scan) -> tuple[Plane, Plane, Plane]:
-    """The three planes of a scan, that along its slices first."""
-    return planes_of(scan.shape, scan.spacing, scan.geometry.affine)
 
 
 def planes_of(shape: Shape, spacing: tuple[float, float, float], affine: Affine | None) -> tuple[Plane, Plane, Plane]:

@@ -7,14 +7,13 @@ half-read data as if they were whole and complains on the terminal only.
 from __future__ import annotations
 
 import math
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from inbounds.errors import BadInput
 from inbounds.scans.data_file import EXPANSION, data_file, read_block
-from inbounds.scans.format import Plain, Scan, Shape, Voxels, blaming, check_room, opening
+from inbounds.scans.format import Plain, Scan, Voxels, blaming, check_room, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry
 
 SUFFIXES = (".mhd", ".mha")
@@ -48,7 +47,10 @@ def header(path: Path) -> Scan:
     promised = math.prod(sizes) * dtype.itemsize
     offset = max(0, data.stat().st_size - promised) if skip == -1 else max(0, skip) + (end if inside else 0)
     check_room(data, promised, max(0, data.stat().st_size - offset), EXPANSION[packing])
-    load = partial(_load, data, offset, packing, dtype, shape)
+
+    def load(_: bool) -> Voxels:
+        return read_block(data, offset, packing, dtype, shape)
+
     plain = Plain(data, offset, dtype) if packing == "raw" else None
     width = dtype.itemsize * (1 if dtype.isnative else 2)
     return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), notes, load, plain, width=width)
@@ -105,7 +107,3 @@ def _dtype(path: Path, fields: dict[str, str]) -> np.dtype[np.generic]:
         raise BadInput(f"{path}: the voxels are written as text (BinaryData = False); save the scan in binary form")
     swapped = _true(fields, "BinaryDataByteOrderMSB", "ElementByteOrderMSB")
     return np.dtype((">" if swapped else "<") + _TYPES[kind])
-
-
-def _load(data: Path, offset: int, packing: str, dtype: np.dtype[np.generic], shape: Shape, _labels: bool) -> Voxels:
-    return read_block(data, offset, packing, dtype, shape)

@@ -11,13 +11,13 @@ import zlib
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from inbounds.errors import BadInput
+from inbounds.scans.data_file import read_block
 from inbounds.scans.format import (
     DEFLATE,
     Affine,
@@ -26,10 +26,8 @@ from inbounds.scans.format import (
     Scan,
     Voxels,
     blaming,
-    check_end,
     check_grid,
     check_room,
-    gather,
     library,
     opening,
 )
@@ -79,7 +77,8 @@ def write_affine(mask: Mask, affine: Affine, path: Path) -> None:
 def header(path: Path) -> Scan:
     """Read what the file says, from its first few hundred bytes."""
     packed = opening(path).startswith(b"\x1f\x8b")  # gzip, whatever the name says
-    with _unpacking(path), _stream(path, packed) as file:
+    damaged = blaming(path, "the data are cut short or damaged", EOFError, OSError, zlib.error)
+    with damaged, gzip.open(path) if packed else path.open("rb") as file:
         start = file.read(540)
     blob = _own_bytes(path, start)
     parsed = _parse(path, blob)
@@ -131,14 +130,8 @@ def _load(
     scale: tuple[float, float],
     _labels: bool,
 ) -> Voxels:
-    wanted = math.prod(shape) * dtype.itemsize
-    with _unpacking(path), _stream(path, packed) as file:
-        file.seek(offset)
-        voxels = gather(file.read, wanted)
-        check_room(path, wanted, len(voxels))
-        if packed:
-            check_end(path, wanted, file.read(1))  # where there is nothing more, this compares the checksum
-    array = np.frombuffer(voxels, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
+    begin, before = (0, offset) if packed else (offset, 0)
+    array = read_block(path, begin, "gzip" if packed else "raw", dtype, shape, before)
     if dtype.itemsize > 8:
         array = array.astype(np.float64)
     if scale == (1.0, 0.0):
@@ -161,14 +154,6 @@ def _store(header: Any, mask: Mask, path: Path) -> None:
     content = b"".join((header.binaryblock, bytes(4), np.ascontiguousarray(mask).data))
     # A fixed time stamp: the same mask gives the same bytes.
     path.write_bytes(gzip.compress(content, 6, mtime=0) if path.name.lower().endswith(".gz") else content)
-
-
-def _stream(path: Path, packed: bool) -> gzip.GzipFile | BufferedReader:
-    return gzip.open(path) if packed else path.open("rb")
-
-
-def _unpacking(path: Path) -> AbstractContextManager[None]:
-    return blaming(path, "the data are cut short or damaged", EOFError, OSError, zlib.error)
 
 
 def _parsing(path: Path) -> AbstractContextManager[None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from inbounds.errors import BadInput
 from inbounds.reading import open_file
 from inbounds.scans.data_file import EXPANSION, data_file, read_block
-from inbounds.scans.format import Plain, Scan, Shape, Voxels, blaming, by, check_room, opening
+from inbounds.scans.format import Plain, Scan, Voxels, blaming, by, check_room, opening
 from inbounds.scans.itk import ItkGeometry, check_geometry
 
 SUFFIXES = (".nrrd", ".nhdr")
@@ -80,7 +79,10 @@ def header(path: Path) -> Scan:
     begin = end if name is None else 0
     offset = max(begin, there - promised) if skips[1] == -1 else begin + max(0, skips[1])
     check_room(data, promised, max(0, there - offset), EXPANSION[packing])
-    load = partial(_load, data, offset, packing, dtype, shape)
+
+    def load(_: bool) -> Voxels:
+        return read_block(data, offset, packing, dtype, shape)
+
     plain = Plain(data, offset, dtype) if packing == "raw" else None
     width = dtype.itemsize * (1 if dtype.isnative else 2)
     return Scan(path, shape, spacing, geometry, tuple(dict.fromkeys((path, data))), (), load, plain, width=width)
@@ -156,7 +158,3 @@ def _dtype(path: Path, fields: dict[str, str]) -> np.dtype[np.generic]:
     if order not in ("little", "big"):
         raise BadInput(f"{path}: the header gives the endian {order!r}, neither little nor big; export the scan again")
     return np.dtype((">" if order == "big" else "<") + kind)
-
-
-def _load(data: Path, offset: int, packing: str, dtype: np.dtype[np.generic], shape: Shape, _labels: bool) -> Voxels:
-    return read_block(data, offset, packing, dtype, shape)

@@ -117,11 +117,11 @@ def read_labels(path: Path) -> Scan:
     return replace(scan, voxels=_whole(path, scan.load(True)))
 
 
-def write_mask(mask: Mask, like: Scan, path: Path) -> None:
+def write_mask(mask: Mask, like: Scan, path: Path, *, overwrite: bool = False) -> None:
     """Write a mask that overlays a scan exactly; the table above says in which formats.
 
-    It is written aside and then renamed, so a half-written mask never bears this name. An existing file is replaced, an
-    existing folder with something in it is not.
+    It is written aside and then renamed, so a half-written mask never bears this name. An existing file is replaced; an
+    existing folder with something in it only if that is asked for.
 
     Raises:
         BadInput: If `path` cannot hold the mask of such a scan.
@@ -134,7 +134,7 @@ def write_mask(mask: Mask, like: Scan, path: Path) -> None:
     like.geometry.check(path)
     if path.exists() and path.samefile(like.path):
         raise BadInput(f"{path}: the mask would replace the scan itself; give it another name")
-    if path.is_dir() and any(path.iterdir()):
+    if path.is_dir() and any(path.iterdir()) and not overwrite:
         raise BadInput(f"{path}: this folder exists and is not empty; give another name or remove it")
     with workspace(path) as space:
         part = space / path.name

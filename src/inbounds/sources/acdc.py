@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from inbounds.errors import BadInput
+from inbounds.reading import read_written
 from inbounds.sources.source import Source, beside, from_files, matching
 
 NAME = "acdc"
@@ -31,16 +31,8 @@ def wanted(name: str) -> bool:
 
 def sources(root: Path, *, reference: bool = True) -> list[Source]:
     """All scans below a folder, in the order of their names."""
-    frames = matching(root, _FRAME)
-    if not frames:
-        raise BadInput(
-            f"{root}: no file named like patient001_frame01.nii.gz; give the folder or zip of the ACDC training set"
-        )
-    for mask in sorted(root.rglob("patient*_gt.nii*")):
-        scan = mask.name[: mask.name.index("_gt.nii")]
-        if scan not in frames:
-            raise BadInput(f"{mask}: a mask without its scan {scan}.nii.gz; download the archive again")
-    return [_source(file, reference) for file in frames.values()]
+    like = "patient001_frame01.nii.gz; give the folder or zip of the ACDC training set"
+    return [_source(file, reference) for file in matching(root, _FRAME, "_gt", like).values()]
 
 
 def _source(file: Path, reference: bool) -> Source:
@@ -67,8 +59,5 @@ def _info(file: Path) -> dict[str, str]:
     """`Info.cfg`: lines such as `ED: 1` and `Group: DCM`."""
     if not file.is_file():
         return {}
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file}: cannot be read ({error}); download it again or remove it") from None
+    lines = read_written(file, 1 << 20, "download it again or remove it").splitlines()
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}

@@ -10,13 +10,14 @@ truth/NAME.nii.gz   their masks, to see in the end what the clicks were worth
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
 from scipy import ndimage  # type: ignore[import-untyped]
 
+from inbounds.progress import Track
 from inbounds.scans.format import library
 from inbounds.sources.source import Source
 from inbounds.writing import aside, write_table
@@ -24,10 +25,10 @@ from inbounds.writing import aside, write_table
 EVERY = 3
 """Of so many slices one is clicked, beginning with the second."""
 CLICKS = 5
+ERROR = 0.15
+"""How far off sizes are at most, as a share."""
 NEAR = 15
 """Pixels from the nearest region, at most, for every other click on background."""
-
-Track = Callable[[Sequence[Source]], Iterable[Source]]
 
 
 def write_example(
@@ -35,9 +36,8 @@ def write_example(
     classes: Sequence[str],
     folder: Path,
     *,
-    error: float = 0.15,
     seed: int = 0,
-    track: Track = iter,
+    track: Track[Source] = iter,
 ) -> None:
     """Write such a folder from scans whose truth is known; those that do not train are the new ones.
 
@@ -45,7 +45,6 @@ def write_example(
         sources: The scans, with their split.
         classes: The names of the values of a truth.
         folder: Where to; it must not be there.
-        error: How far off sizes are at most, as a share.
         seed: Of all that is drawn.
         track: Wraps the scans, for a progress bar.
     """
@@ -69,7 +68,7 @@ def write_example(
                 mask = truth[number]
                 clicks += [(source.name, number, row, col, classes[k]) for row, col, k in _clicks(mask, rng)]
                 for value, klass in enumerate(classes[1:], start=1):
-                    size = round(float((mask == value).sum()) * rng.uniform(1 - error, 1 + error))
+                    size = round(float((mask == value).sum()) * rng.uniform(1 - ERROR, 1 + ERROR))
                     sizes.append((source.name, number, klass, int(size > 0), size))
         write_table(root / "clicks.csv", ("case", "slice", "row", "column", "class"), clicks)
         write_table(root / "sizes.csv", ("case", "slice", "class", "present", "size_px"), sizes)

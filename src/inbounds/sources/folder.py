@@ -13,20 +13,23 @@ then make up the annotation `given`, complete ones beside weak ones; only comple
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from pydantic import Field
 
+from inbounds.described import Described, read_json
 from inbounds.errors import BadInput, nearest
 from inbounds.scans.dicom import is_dicom
 from inbounds.scans.scan import is_scan, read_labels, stem
 from inbounds.sources.source import GIVEN, Source, by_name, from_files
 
 _CHANNEL = re.compile(r"(.+)_(\d{4})$")
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -186,29 +189,26 @@ def _single(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
     return {name: (file,) for name, file in images.items()}
 
 
+class _Dataset(Described):
+    """What is read of `dataset.json`."""
+
+    labels: dict[str, int | str | list[Any]] = Field(default_factory=dict)
+
+
 def _class_names(file: Path) -> tuple[dict[int, str], int | None]:
     """Class names by value. nnU-Net writes `name: value`, the Decathlon `value: name`; `ignore` is no class."""
     classes: dict[int, str] = {}
     if not file.is_file():
         return classes, None
-    try:
-        content = json.loads(file.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{file}: not readable as JSON ({error}); correct or remove it") from None
-    if not isinstance(content, dict):
-        raise BadInput(f"{file}: a JSON object was expected; correct or remove it")
-    try:
-        for key, value in content.get("labels", {}).items():
-            if isinstance(value, list):
-                raise BadInput(f"{file}: region-based labels ({key}: {value}) are not supported; list plain values")
-            number, name = (int(key), str(value)) if str(key).lstrip("-").isdigit() else (int(value), str(key))
-            if number in classes:
-                raise BadInput(f"{file}: both {classes[number]!r} and {name!r} have the value {number}; correct one")
-            classes[number] = name
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{file}: 'labels' must map names to values ({error}); correct it") from None
+    for key, value in read_json(file, _Dataset, "correct or remove it").labels.items():
+        if isinstance(value, list):
+            raise BadInput(f"{file}: region-based labels ({key}: {value}) are not supported; list plain values")
+        text, name = (key, str(value)) if _NUMBER.fullmatch(key) else (str(value), key)
+        if not _NUMBER.fullmatch(text):
+            raise BadInput(f"{file}: 'labels' must map names to values, and {key!r} is {value!r}; correct it")
+        if (number := int(text)) in classes:
+            raise BadInput(f"{file}: both {classes[number]!r} and {name!r} have the value {number}; correct one")
+        classes[number] = name
     ignore = next((value for value, name in classes.items() if name == "ignore"), None)
     if ignore is not None:
         del classes[ignore]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from inbounds.errors import BadInput
 from inbounds.sources.source import Source, from_files, matching
 
 NAME = "promise12"
@@ -26,17 +25,9 @@ def wanted(name: str) -> bool:
 
 def sources(root: Path, *, reference: bool = True) -> list[Source]:
     """All cases below a folder, in the order of their names."""
-    scans = matching(root, _CASE)
-    if not scans:
-        raise BadInput(
-            f"{root}: no file named like Case00.mhd; give the folder with the unpacked archives, or with the zips"
-        )
-    for mask in sorted(root.rglob("Case*_segmentation.mh*")):
-        scan = scans.get(mask.name[: mask.name.index("_segmentation")])
-        if scan is None or scan.parent != mask.parent:
-            raise BadInput(f"{mask}: a mask without its scan; download the archives again")
+    like = "Case00.mhd; give the folder with the unpacked archives, or with the zips"
     cases = []
-    for case, file in scans.items():
+    for case, file in matching(root, _CASE, "_segmentation", like).items():
         masks = (file.with_name(f"{case}_segmentation{end}") for end in (".mhd", ".mha"))
         labels = next((mask for mask in masks if mask.exists()), None)
         split = reference_split(case) if reference else ""

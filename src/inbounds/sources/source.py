@@ -137,9 +137,24 @@ def by_name(files: Iterable[Path]) -> dict[str, Path]:
     return scans
 
 
-def matching(root: Path, name: re.Pattern[str]) -> dict[str, Path]:
-    """The scans below a folder whose file names are like this, in the order of their names."""
-    return by_name(sorted((file for file in root.rglob("*") if name.match(file.name)), key=lambda file: file.name))
+def matching(root: Path, name: re.Pattern[str], labels: str, like: str) -> dict[str, Path]:
+    """The scans of an archive below a folder, in the order of their names; every mask must have its scan beside it.
+
+    Args:
+        root: The folder.
+        name: What the file of a scan is called.
+        labels: What stands behind that name in the file of its mask.
+        like: A name, and what to give instead of a folder that has none like it.
+    """
+    scans = by_name(sorted((file for file in root.rglob("*") if name.match(file.name)), key=lambda file: file.name))
+    if not scans:
+        raise BadInput(f"{root}: no file named like {like}")
+    for mask in sorted(root.rglob(f"*{labels}.*")):
+        scan = mask.with_name(mask.name.replace(labels, ""))
+        found = scans.get(stem(scan)) if name.match(scan.name) else mask
+        if found is None or found.parent != mask.parent:
+            raise BadInput(f"{mask}: a mask without its scan {scan.name}; download the archive again")
+    return scans
 
 
 def beside(scan: Path, name: str) -> Path | None:

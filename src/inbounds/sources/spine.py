@@ -11,7 +11,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from inbounds.errors import BadInput
 from inbounds.sources.source import Source, beside, from_files, matching
 
 NAME = "spine"
@@ -27,12 +26,7 @@ def wanted(name: str) -> bool:
 
 def sources(root: Path, *, reference: bool = True) -> list[Source]:
     """All scans below a folder; the last five of them validate."""
-    files = matching(root, _IMAGE)
-    if not files:
-        raise BadInput(f"{root}: no file named like Img_01.nii; give the folder or zip of Zenodo record 22304")
-    for mask in sorted(root.rglob("Img_*_Labels.nii*")):
-        if mask.name[: mask.name.index("_Labels")] not in files:
-            raise BadInput(f"{mask}: a mask without its scan; download the archive again")
+    files = matching(root, _IMAGE, "_Labels", "Img_01.nii; give the folder or zip of Zenodo record 22304")
     # Each vertebral body may have its own number; all are the same class.
     values = {0: 0} | dict.fromkeys(range(1, 256), 1)
     scans = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, some
+from inbounds.progress import Track
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.measure import Noise, measure
 from inbounds.store.record import Record
-from inbounds.store.seeds import around, box_areas, strategies
+from inbounds.store.seeds import around, bounding_box, strategies
 from inbounds.store.seeds import background as background_seeds
-from inbounds.store.split import some
 from inbounds.store.store import Store, write_annotation
 from inbounds.store.table_reader import read_table
 
-Track = Callable[[Sequence[Record]], Iterable[Record]]
 Click = tuple[str, int, float, float, int]
 """Scan, slice, row, column and class."""
 NAMED = 10
@@ -45,7 +44,7 @@ def simulate(
     box_share: tuple[float, float] = (0.5, 0.9),
     settings: dict[str, Any] | None = None,
     every: int = 1,
-    track: Track = iter,
+    track: Track[Record] = iter,
 ) -> None:
     """Draw weak labels inside the truth of each slice, and write down the facts that go with them.
 
@@ -81,7 +80,7 @@ def simulate(
     def pieces() -> Iterator[np.ndarray]:
         for record in track(store.records):
             key = zlib.crc32(record.name.encode())  # the same everywhere
-            truth = store.truth[record.first : record.first + record.slices]
+            truth = store.truth[record.span]
             if not record.truth:
                 yield np.full_like(truth, UNLABELLED)
                 continue
@@ -127,15 +126,15 @@ def _boxed(
         if not fact.present:
             yield fact
             continue
-        rows, columns = np.nonzero(truth[fact.slice] == fact.klass)
-        size = middle * box_areas(truth[fact.slice], [fact.klass], margin=margin)[fact.klass] / record.fit.area
-        row, column = record.fit.point_back((rows.min() + rows.max()) / 2, (columns.min() + columns.max()) / 2)
+        mask = truth[fact.slice] == fact.klass
+        size = middle * mask[bounding_box(mask, margin)].size / record.fit.area
+        row, column = record.fit.point_back(*((side.start + side.stop - 1) / 2 for side in bounding_box(mask)))
         known = {"size_px": size, "size_mm2": size * record.spacing[1] * record.spacing[2]}
         yield replace(fact, known=known | {"centroid_row": row, "centroid_col": column})
 
 
 def import_points(
-    store: Store, file: Path, name: str, *, radius: float = 0.0, absent_elsewhere: bool = False, track: Track = iter
+    store: Store, file: Path, name: str, *, radius: float = 0.0, absent_elsewhere: bool = False
 ) -> tuple[int, tuple[str, ...]]:
     """Labels from clicks: a table with the columns case, slice, row, column, class, in original pixels.
 
@@ -156,7 +155,7 @@ def import_points(
     facts: list[Fact] = []  # grow while the label maps are made
 
     def pieces() -> Iterator[np.ndarray]:
-        for record in track(store.records):
+        for record in store.records:
             label = np.full((record.slices, *store.shape), UNLABELLED, dtype=np.uint8)
             there, nearest = set(), np.full(label.shape, np.inf)
             for _, number, row, column, klass in of_case.get(record.name, ()):

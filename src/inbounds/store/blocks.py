@@ -95,4 +95,4 @@ class Images:
 
     def block(self, record: Record) -> str:
         """The checksum of a scan's slices."""
-        return digest(self.array[record.first : record.range.stop])
+        return digest(self.array[record.span])

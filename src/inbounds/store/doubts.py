@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
+from inbounds.errors import some
 from inbounds.store.facts import Fact, Facts, given_columns
 from inbounds.store.record import Record
-from inbounds.store.split import some
 from inbounds.store.store import FULL, Store
 
 MARGIN = 0.15
@@ -43,7 +43,7 @@ def doubts(store: Store, annotation: str, facts: Facts, margin: float = MARGIN) 
     labels = store.label(annotation)
     labelled, together = [], []
     for record, said in _by_record(store, facts):
-        label = labels[record.first : record.range.stop]
+        label = labels[record.span]
         sums: dict[int, float] = {}
         for one in said:
             fact, whole = one.fact, one.fact.slice is None
@@ -73,7 +73,7 @@ def other_unit(store: Store, facts: Facts) -> list[str]:
     ratios = []
     for record, said in _by_record(store, facts):
         if record.truth:
-            truth = store.truth[record.first : record.range.stop]
+            truth = store.truth[record.span]
             for one in said:
                 seen = truth if one.fact.slice is None else truth[one.fact.slice]
                 real = np.count_nonzero(seen == one.fact.klass) / record.fit.area

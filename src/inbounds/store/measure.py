@@ -45,7 +45,7 @@ def measure(
 ) -> list[Fact]:
     """The facts that a careful person would write down for one scan: of each slice, and of the whole."""
     depth, height, width = record.spacing
-    images = store.images[record.first : record.range.stop].astype(np.float32)
+    images = store.images[record.span].astype(np.float32)
     if store.dtype == np.uint8:
         images /= 255
     black, white = record.intensity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,8 +15,9 @@ import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.described import check_names, shortened, written
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, some
 from inbounds.memory import amount, require_disk
+from inbounds.progress import Track
 from inbounds.reading import regular
 from inbounds.scans.format import Spacing, by
 from inbounds.sources.source import GIVEN, Loaded, Source
@@ -27,14 +28,13 @@ from inbounds.store.grid import MOST_SIDE, GridWindow, Shape
 from inbounds.store.needs import check_memory, preparing, stored
 from inbounds.store.record import Record
 from inbounds.store.rle import array_file, labels_file, open_array
-from inbounds.store.split import both_sides, some
+from inbounds.store.split import both_sides
 from inbounds.store.store import FULL, Store, label_sums
 from inbounds.store.survey import LOST, UNLIKE, reach
 from inbounds.writing import aside, write_json
 
 Append = Callable[[np.ndarray], None]
 Fit = Callable[[Shape, Shape], GridWindow]
-Track = Callable[[Sequence[Source]], Iterable[Source]]
 
 FITS: dict[str, Fit] = {
     "pad": GridWindow.pad,
@@ -151,7 +151,7 @@ def placed(name: str, original: Shape, spacing: Spacing, plan: Plan) -> GridWind
 
 
 def prepare(
-    sources: Sequence[Source], path: Path, plan: Plan, track: Track = iter, *, onto: Store | None = None
+    sources: Sequence[Source], path: Path, plan: Plan, track: Track[Source] = iter, *, onto: Store | None = None
 ) -> Report:
     """Write a store. Scans are read one at a time: more of them take more time, not more memory.
 
@@ -271,7 +271,7 @@ def _check_room(sources: Sequence[Source], path: Path, plan: Plan, onto: Store |
 def _sums(folder: Path, shape: Shape, records: Sequence[Record]) -> dict[str, Any]:
     """What `dataset.json` says of the arrays: the checksum of each file, and of each scan's part."""
     images, truth = open_array(folder / IMAGES), folder / TRUTH
-    blocks = {IMAGES: [digest(images[record.first : record.range.stop]) for record in records]}
+    blocks = {IMAGES: [digest(images[record.span]) for record in records]}
     sums: dict[str, Any] = {"checksums": {IMAGES: checksum(folder / IMAGES)}, "blocks": blocks}
     known = label_sums(truth, shape, records) if truth.is_file() else {}
     return {what: sums[what] | known.get(what, {}) for what in sums}
@@ -286,10 +286,9 @@ def _carry_over(store: Store, append_image: Append, append_labels: Mapping[str, 
     """What is in a store, a scan at a time as it was written; unlabelled by annotations that it does not have."""
     labels = {name: store.label(name) for name in append_labels if name in store.annotations}
     for record in store.records:
-        here = slice(record.first, record.range.stop)
-        append_image(store.images[here])
+        append_image(store.images[record.span])
         for name, append in append_labels.items():
-            append(labels[name][here] if name in labels else _unlabelled(record.slices, store.shape))
+            append(labels[name][record.span] if name in labels else _unlabelled(record.slices, store.shape))
 
 
 def _doubts(records: Sequence[Record], plan: Plan, cut: Sequence[str]) -> list[str]:

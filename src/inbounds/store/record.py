@@ -61,6 +61,11 @@ class Record:
         """The indices of its slices in the store's arrays."""
         return range(self.first, self.first + self.slices)
 
+    @property
+    def span(self) -> slice:
+        """The same, to take them."""
+        return slice(self.first, self.first + self.slices)
+
     def geometry(self, number: int | None) -> Geometry:
         """How one of its slices lies on the grid, or with `None` all of it."""
         slices = self.slices if number is None else None

@@ -126,20 +126,9 @@ def box(truth: Labels, classes: Sequence[int], rng: np.random.Generator, *, marg
     slice that shows none of them has no box and is background throughout.
     """
     label = np.full_like(_blank(truth), BACKGROUND)
-    for k in _checked(classes):
-        label[_box(truth == k, margin)] = UNLABELLED
+    for k in classes:
+        label[bounding_box(truth == k, margin)] = UNLABELLED
     return label
-
-
-def box_areas(truth: Labels, classes: Sequence[int], *, margin: int = 0) -> dict[int, int]:
-    """The area in pixels of each class's own bounding box, 0 where it is absent: a size range can be a share of it.
-
-    Example:
-        >>> box_areas(np.array([[0, 1, 0], [0, 0, 1]], np.uint8), [1, 2])
-        {1: 4, 2: 0}
-    """
-    boxes = {k: _box(truth == k, margin) for k in _checked(classes)}
-    return {k: (rows.stop - rows.start) * (columns.stop - columns.start) for k, (rows, columns) in boxes.items()}
 
 
 def background(
@@ -165,37 +154,30 @@ _STRATEGIES: tuple[Callable[..., Labels], ...] = (erosion, disc, centroid, scrib
 strategies = {draw.__name__: draw for draw in _STRATEGIES}
 
 
-def _checked(classes: Sequence[int]) -> Sequence[int]:
-    for k in classes:
-        if not 0 <= k < UNLABELLED:
-            raise ValueError(f"class {k} cannot be marked: classes are numbered from 0 to {UNLABELLED - 1}")
-    return classes
-
-
 def _blank(truth: Labels) -> Labels:
     if truth.ndim != 2:
         raise ValueError(f"weak labels are simulated slice by slice: give a truth (H, W), not of shape {truth.shape}")
     return np.full(truth.shape, UNLABELLED, dtype=np.uint8)
 
 
-def _box(mask: Mask, margin: int = 0) -> tuple[slice, slice]:
+def bounding_box(mask: Mask, margin: int = 0) -> tuple[slice, slice]:
     """The rows and columns of a mask's bounding box, inside the image; nothing for an empty mask."""
     if margin < 0:
         raise ValueError(f"a box can be wider than its region, by a margin of 0 or more, but not by {margin} pixels")
     if not mask.any():
         return slice(0, 0), slice(0, 0)
-    sides = []
-    for axis, length in ((1, mask.shape[0]), (0, mask.shape[1])):
-        at = np.flatnonzero(mask.any(axis=axis))
-        sides.append(slice(max(0, int(at[0]) - margin), min(length, int(at[-1]) + 1 + margin)))
-    return sides[0], sides[1]
+    rows, columns = (
+        slice(max(0, side.start - margin), min(length, side.stop + margin))
+        for side, length in zip(ndimage.find_objects(mask.astype(np.uint8))[0], mask.shape, strict=True)
+    )
+    return rows, columns
 
 
 def _regions(truth: Labels, classes: Sequence[int]) -> Iterator[tuple[int, Mask, tuple[slice, slice]]]:
     """Each class that is present, its mask cut to its bounding box, and where that box lies."""
-    for k in _checked(classes):
+    for k in classes:
         mask = truth == k
-        where = _box(mask)
+        where = bounding_box(mask)
         if mask[where].size:
             yield k, mask[where], where
 

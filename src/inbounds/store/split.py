@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from inbounds.errors import BadInput, nearest
+from inbounds.errors import BadInput, nearest, some
 from inbounds.sources.source import Source
 from inbounds.store.record import SPLITS, Record
 from inbounds.store.table_reader import read_table
@@ -87,8 +87,3 @@ def both_sides(records: Iterable[Record]) -> list[str]:
         where = " and ".join(f"{name} in {split}" for split, name in scans.items())
         return [f"patients are on both sides of the split ({some([*mixed])}; {where}): scores will be too good"]
     return []
-
-
-def some(names: Sequence[str], most: int = 3) -> str:
-    """The first of many names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

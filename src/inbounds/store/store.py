@@ -30,6 +30,7 @@ from inbounds.store.description import AGAIN, IMAGES, LABELS, TRUTH, About, Desc
 from inbounds.store.facts import Fact, Facts
 from inbounds.store.record import Record
 from inbounds.store.rle import Labels, labels_file, open_array
+from inbounds.store.table_reader import class_value
 from inbounds.writing import aside, mend, write_json
 
 SIDES = ("train", "validation")
@@ -240,24 +241,19 @@ class Store:
         ]
         return Facts(tuple(rows), self.classes)
 
-    def record(self, name: str) -> Record:
-        """A scan by its name."""
-        return self.cases[name]
-
     def chosen(self, names: Sequence[str] = ()) -> list[int]:
         """The values of the classes to learn, in the order of their names; all of them if none are named."""
         values = [self.class_index(name) for name in names] or list(range(1, len(self.classes)))
         if 0 in values or len(set(values)) != len(values):
-            raise BadInput(f"{self.path}: classes must differ and cannot be the background: {', '.join(names)}")
+            raise BadInput(
+                f"{self.path}: classes must differ and cannot be the background: {', '.join(names)}; `annotate` labels "
+                "some of it with --background"
+            )
         return values
 
     def class_index(self, name: str) -> int:
         """The value of a class in the arrays, by its name or number."""
-        if name in self.classes:
-            return self.classes.index(name)
-        if name.isdecimal() and int(name) < len(self.classes):
-            return int(name)
-        raise BadInput(f"{self.path}: no class {name!r}; {nearest(name, self.classes)}")
+        return class_value(name, self.classes, str(self.path))
 
 
 def valid_name(name: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64, Shaped
 
+from inbounds.progress import Track
 from inbounds.scans.format import Spacing
 from inbounds.sources.source import Source
 from inbounds.store.grid import LONGER, Shape
@@ -22,7 +23,6 @@ UNLIKE = 1.5
 """Scans whose pixels, or the longer sides of whose slices, differ by more than this factor are pointed out."""
 LOST: Spacing = (1.0, 1.0, 1.0)
 """What files say that know nothing of mm, or that lost it."""
-Track = Callable[[Sequence[Source]], Iterable[Source]]
 AIR, BODY, BONE = -900, -300, 3071
 """Hounsfield units: air lies below the first, the body from the second to the last."""
 
@@ -59,7 +59,7 @@ def choose(
     grid: bool = True,
     window: bool = True,
     spacing: Spacing | None = None,
-    track: Track = iter,
+    track: Track[Source] = iter,
 ) -> tuple[Grid | None, tuple[float, float] | None]:
     """Look at all scans and choose a grid, and for CT a window, where they are asked for.
 

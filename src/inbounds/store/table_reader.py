@@ -66,18 +66,25 @@ class Row:
 
     def place(self, cases: Mapping[str, Record], classes: Sequence[str]) -> tuple[Record, int | None, int]:
         """What the line speaks of: a scan, its slice by index in the original file if it is given, and a class."""
-        name, klass, index = self.cells["case"], self.cells["class"], self.number("slice")
+        name, index = self.cells["case"], self.number("slice")
         if name not in cases:
             raise BadInput(f"{self.where}: no case {name!r}; {nearest(name, cases)}")
         slices = cases[name].slices
-        if klass not in classes and not (klass.isdecimal() and int(klass) < len(classes)):
-            raise BadInput(f"{self.where}: no class {klass!r}; {nearest(klass, classes)}")
+        klass = class_value(self.cells["class"], classes, self.where)
         if index is not None and not (index.is_integer() and 0 <= index < slices):
             raise BadInput(
                 f"{self.where}: slice {self.cells['slice']} of {name}, which has slices 0 to {slices - 1}; count from 0"
             )
-        number = classes.index(klass) if klass in classes else int(klass)
-        return cases[name], None if index is None else int(index), number
+        return cases[name], None if index is None else int(index), klass
+
+
+def class_value(name: str, classes: Sequence[str], where: str) -> int:
+    """The value of a class, by its name or that number itself; `where` begins the sentence that refuses another."""
+    if name in classes:
+        return classes.index(name)
+    if name.isdecimal() and int(name) < len(classes):
+        return int(name)
+    raise BadInput(f"{where}: no class {name!r}; {nearest(name, classes)}")
 
 
 def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[Row], tuple[str, ...]]:
@@ -87,10 +94,7 @@ def read_table(path: Path, columns: Sequence[str], needed: Sequence[str]) -> tup
     write in much of Europe. Columns come in any order, their names in any case. Others are ignored, but one whose name
     is nearly a known one is refused: it is more likely misspelt than meant for somebody else.
     """
-    try:
-        text = read_written(path, LARGEST, "save the sheet as 'CSV UTF-8'")
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror}); check the name") from None
+    text = read_written(path, LARGEST, "save the sheet as 'CSV UTF-8'")
     if text.count('"') % 2:
         raise BadInput(f"{path}: a quotation mark is not closed, which hides the lines below it; remove or close it")
     first = re.split(r"[\r\n]", text, maxsplit=1)[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -12,13 +11,12 @@ import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.errors import BadInput
+from inbounds.progress import Track
 from inbounds.store.blocks import Images, checksum
 from inbounds.store.description import AGAIN, IMAGES, LABELS
 from inbounds.store.record import SPLITS
 from inbounds.store.rle import Labels
 from inbounds.store.store import ANEW, FULL, Store
-
-Track = Callable[[Sequence[str]], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Verdict:
     disagreements: dict[str, int]
 
 
-def verify(path: Path, track: Track = iter) -> Verdict:
+def verify(path: Path, track: Track[str] = iter) -> Verdict:
     """Look at every file of a store: checksums, shapes, values; and whether simulated seeds lie inside the truth."""
     try:
         store = Store(path)
@@ -78,7 +76,7 @@ def _arrays(store: Store, checks: list[str], problems: list[str]) -> None:
     checks.append(f"images: {store.images.shape} {store.dtype}")
     if store.has_truth and not problems:
         for record in store.records:
-            known = store.truth[record.first : record.range.stop]
+            known = store.truth[record.span]
             wrong = (known >= len(store.classes)) & (known != UNLABELLED)
             if wrong.any():
                 problems.append(f"{store.path / 'truth.npy'}: {record.name} holds {known[wrong][0]}, which is no class")
@@ -107,8 +105,8 @@ def _annotation(store: Store, name: str, checks: list[str], disagreements: dict[
     as_asked[[k for k in range(1, len(store.classes)) if k not in asked]] = 0
     differ = 0
     for record in store.records:
-        here = slice(record.first, record.range.stop)
-        for given, real in zip(label[here], store.truth[here] if record.truth else repeat(None), strict=False):
+        truths = store.truth[record.span] if record.truth else repeat(None)
+        for given, real in zip(label[record.span], truths, strict=False):
             wrong = (given >= len(store.classes)) & (given != UNLABELLED)
             if wrong.any():
                 raise BadInput(f"{file}: {record.name} holds {given[wrong][0]}, which is no class; annotate again")

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from inbounds.batches.augment import Augment
 from inbounds.batches.samples import by_scan, by_slice
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, reason, some
 from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
 from inbounds.inference.volumes import volume_ranges
@@ -117,7 +117,7 @@ class Trainer:
             devices = [int(number)] if number else 1
             self.fabric = fabric.Fabric(accelerator=kind, devices=devices, precision=precision)
         except (ValueError, RuntimeError) as error:  # no such device, or none here
-            raise BadInput(f"training.device={training.device}: {str(error).splitlines()[0]}") from None
+            raise BadInput(f"training.device={training.device}: {reason(error)}") from None
         device: torch.device = self.fabric.device
         if training.threads is not None and device.type == "cpu":
             torch.set_num_threads(training.threads)
@@ -490,8 +490,8 @@ class Trainer:
         named = [f"{records[scan].name} slice {place - self.samples.slices_of(scan).start}" for scan, place in places]
         if self.whole_scans:
             named = [records[owners[0]].name]
-        cases = ", ".join(named[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
         terms = ", ".join(f"{name} {value:g}" for name, value in caught.items())
+        cases = some(named, NAMED)
         kept = f"The checkpoint after epoch {epoch - 1} is kept" if epoch > 1 else "No epoch is finished yet"
         raise NotFinite(
             f"{self.run.path}: the loss was not finite in epoch {epoch}, step {at}, on {cases} (terms: {terms}): "

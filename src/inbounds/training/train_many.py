@@ -20,6 +20,7 @@ import torch
 from inbounds.config.build import trust, trusted
 from inbounds.errors import BadInput
 from inbounds.locks import let_go, locked
+from inbounds.runs.machine import on_gpu
 from inbounds.runs.run import Run
 from inbounds.training.data import Data
 from inbounds.training.loop import NotFinite, Progress, Trainer
@@ -47,10 +48,9 @@ def train_many(
     """
     epochs = {run.path: int(run.checkpoint.name) if resume and run.checkpoint else 0 for run in runs}
     left = [run for run in runs if run.epochs is None or epochs[run.path] < run.epochs]
-    kinds = ("cuda", "gpu", "auto") if torch.cuda.is_available() else ("cuda", "gpu")
-    on_gpu = [run for run in left if run.settings.training.device.startswith(kinds)]
-    failures = _side_by_side(on_gpu, resume, show) if on_gpu else {}
-    return failures | _in_processes([run for run in left if run not in on_gpu], resume, show)
+    together = [run for run in left if on_gpu(run.settings.training.device)]
+    failures = _side_by_side(together, resume, show) if together else {}
+    return failures | _in_processes([run for run in left if run not in together], resume, show)
 
 
 def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
