@@ -126,6 +126,19 @@ def _training_routes(studio: Studio) -> APIRouter:
     def train(wanted: Train) -> dict[str, Any]:
         return studio.trainings.begin(wanted.minutes, wanted.who)
 
+    @routes.get("/api/train/mask/{number}")
+    def newest(number: int) -> Response:
+        """The newest mask of a scan while it trains, of the one slice that is looked at."""
+        entry, _ = studio.project.usable(number)
+        seen = studio.trainings.seen()
+        if entry.name not in seen.masks:
+            raise Missing(f"{entry.name}: this training looks at other scans")
+        shown = studio.plane(number, 0, seen.slices[entry.name])
+        mask = seen.masks[entry.name]
+        if mask.shape != shown.shape[1:]:
+            raise Conflict(f"{entry.name}: its file is another than that which trains; train again")
+        return Response(shown.picture(mask[None], 0).tobytes(), media_type="application/octet-stream")
+
     @routes.post("/api/export")
     def write(_: Person | None = None) -> dict[str, Any]:
         return export(studio.project, studio.results)
