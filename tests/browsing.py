@@ -33,7 +33,7 @@ BRIGHT = """view => {
   const voxels = found / (viewport.scale.x * viewport.scale.y);
   return { across, down, voxels, x: box.left + across * box.width, y: box.top + down * box.height };
 }"""
-"""Where the bright part of a picture lies on the screen, as painted: in pixels of the page, and as shares; and of how many voxels."""
+"""Where the bright part of a picture lies on the screen: in pixels of the page, in shares, and of how many voxels."""
 
 SETTLED = """() => { const w = studio.work; return w && w.open_ && !w.gesture && w.wait.hidden
   && w.views.every(v => v.viewport.shown.image && v.shown === w.at(w.order[v.place]) && !v.viewport.asked); }"""

@@ -26,9 +26,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return made
 
 
-def planned(store: Store, recipe: str = "tags", labels: str = "disc", *changes: str, gpu: bool = False) -> Plan:
+def planned(
+    store: Store, recipe: str = "tags", labels: str = "disc", *changes: str, gpu: bool = False, trained: bool = False
+) -> Plan:
     facts = None if labels == "full" else labels
-    return plan(read_settings(recipe, None, changes), store, labels, facts, ["LV"], gpu=gpu)
+    return plan(read_settings(recipe, None, changes), store, labels, facts, ["LV"], gpu=gpu, trained=trained)
 
 
 @pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume", "partial", "full", "proposals_tags"])
@@ -46,6 +48,17 @@ def test_bounds_wait_where_labels_can_teach_by_themselves(store: Store) -> None:
     alone = planned(store, labels="disc").settings
     assert "ramp" not in alone["constraints"]["size"]
     assert alone["network"]["initial_share"] == 0.02
+
+
+@pytest.mark.parametrize("labels", ["both", "disc"])
+def test_a_trained_network_goes_on_gently_and_waits_for_nothing(store: Store, labels: str) -> None:
+    chosen = planned(store, labels=labels, trained=True)
+    assert chosen.settings["training"]["lr"] == planned(store, labels=labels).settings["training"]["lr"] / 4
+    assert "ramp" not in chosen.settings["constraints"]["size"]
+    assert chosen.settings["regularisers"]["teacher"]["ramp"] == [0, 0.1]
+    assert "initial_share" not in chosen.settings["network"]
+    assert "bounds: from the first step, as the network is trained already" in chosen.words
+    read_settings("tags", layers=[chosen.settings])
 
 
 def test_full_scans_teach_what_background_is(store: Store) -> None:

@@ -230,7 +230,7 @@ def test_everything_goes_by_keyboard(browser: Any, hearts: Path) -> None:
         assert len(page.evaluate("studio.work.open_.facts")) == 6
         page.keyboard.press("F1")
         page.locator("[aria-label='delete LV']").click()
-        page.locator(".toast.bad", has_text="LV").first.wait_for()
+        page.locator(".toast.bad", has_text="LV has labels or facts; remove them").wait_for()
         assert page.evaluate("studio.state.project.classes.length") == 3
         page.keyboard.press("?")
         assert page.locator("dialog h2").inner_text() == "Keys and tools"

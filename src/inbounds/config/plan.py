@@ -28,6 +28,10 @@ LISTEN = (0.4, 0.8)
 """Between these the teacher gains its say: before, it repeats what a beginner takes for certain."""
 BOUNDED = (0.1, 0.4)
 """Between these, where bounds act from the first step."""
+ALREADY = (0.0, 0.1)
+"""Between these both, where the network has been trained before and need not be waited for."""
+LR, FURTHER = 2e-3, 0.25
+"""The learning rate, and the share of it at which a trained network goes on: in full, it would forget first."""
 AUGMENT = {"rotate": 30, "zoom": 1.25, "contrast": 1.3, "brightness": 0.1}
 REGULARISERS: dict[str, dict[str, Any]] = {
     "pairwise": {"term": {"name": "pairwise", "sigma": 0.1}, "weight": 0.3},
@@ -101,6 +105,7 @@ def plan(
     *,
     gpu: bool,
     margin: float | None = None,
+    trained: bool = False,
 ) -> Plan:
     """Choose all that depends on the data and the device.
 
@@ -112,13 +117,14 @@ def plan(
         classes: The classes that are learnt.
         gpu: Whether training runs on one.
         margin: How far off sizes that people gave may be, as a share; by default as the recipe has it.
+        trained: Whether the network begins with weights that were trained before.
     """
     known = look(store, annotation, facts, classes, settings)
     batch = max(2, min(16 if gpu else 8, known.slices // 4))
     layer: dict[str, Any] = {
         "training": {
             "batch": batch,
-            "lr": 2e-3,
+            "lr": LR * (FURTHER if trained else 1),
             "schedule": "cosine",
             "ema": 0.99,
             "precision": "bf16-mixed" if gpu or half_on_cpu() else "32",
@@ -143,7 +149,8 @@ def plan(
             f"network: a U-Net of width {shape['width']} with {shape['levels']} levels{half} "
             f"({'GPU' if gpu else 'CPU'}, {store.shape[0]}x{store.shape[1]} pixels)"
         )
-    words.append(f"steps: batches of {batch}, learning rate 0.002 on a cosine, averaged weights")
+    rate = f"learning rate {layer['training']['lr']:g} on a cosine"
+    words.append(f"steps: batches of {batch}, {rate}{', as it goes on' * trained}, averaged weights")
     words.append("augmentation: turns of up to 30 degrees, zoom of up to 1.25, contrast and brightness")
     full = known.everything or settings.hybrid.only_full
     taught = bool(settings.hybrid.full_scans) or known.labelled.keys() >= {0, *store.chosen(classes)}
@@ -153,11 +160,13 @@ def plan(
             layer["training"]["class_weight"] = weights
             words.append("labels: each class counts the same, as some were clicked much more often than others")
     if not (full or settings.proposals):
-        _regularise(layer, words, taught)
+        _regularise(layer, words, taught, trained)
         if taught and "coarse" in layer.get("network", {}).get("settings", {}):
             layer["regularisers"]["pairwise"]["term"]["stride"] = 4
     if not full and settings.proposals is None:
-        _bound(layer, words, settings, known, taught, margin)
+        alone = "background or a class has no label to learn from"
+        first = "the network is trained already" if trained else "labels" if taught else alone
+        _bound(layer, words, settings, known, first, margin)
     return Plan(layer, tuple(words))
 
 
@@ -234,7 +243,7 @@ def _network(store: Store, gpu: bool) -> dict[str, Any]:
     return {"name": "unet", "settings": settings | ({"coarse": coarse} if coarse > 1 else {})}
 
 
-def _regularise(layer: dict[str, Any], words: list[str], taught: bool) -> None:
+def _regularise(layer: dict[str, Any], words: list[str], taught: bool, trained: bool) -> None:
     """Choose what helps where few pixels are labelled.
 
     Where background is labelled too, neighbours that look alike should be of one class. Where it is not, that would
@@ -243,18 +252,18 @@ def _regularise(layer: dict[str, Any], words: list[str], taught: bool) -> None:
     """
     spatial = "pairwise" if taught else "border"
     layer["regularisers"] = deepcopy({name: REGULARISERS[name] for name in (spatial, "teacher")})
-    begin, end = layer["regularisers"]["teacher"]["ramp"] = list(LISTEN if taught else BOUNDED)
+    begin, end = layer["regularisers"]["teacher"]["ramp"] = list(ALREADY if trained else LISTEN if taught else BOUNDED)
     what = "neighbours that look alike belong together" if taught else "regions spread to the edges of the image"
     words.append(f"regularisers: {what}; a teacher, the averaged network, from {begin:.0%} to {end:.0%} on")
-    if not taught:
+    if not (taught or trained):
         layer.setdefault("network", {})["initial_share"] = 0.02
 
 
 def _bound(
-    layer: dict[str, Any], words: list[str], settings: Settings, known: Known, taught: bool, margin: float | None
+    layer: dict[str, Any], words: list[str], settings: Settings, known: Known, first: str, margin: float | None
 ) -> None:
     """Weigh bounds on sizes by what is typical, let them wait where labels teach first, and leave out idle ones."""
-    ramp = {"ramp": list(WAIT)} if taught else {}
+    ramp = {"ramp": list(WAIT)} if first == "labels" else {}
     chosen: dict[str, Any] = {}
     for name, written in settings.constraints.items():
         if written.statistic["name"] != "size" or written.bounds["kind"] == "fixed":
@@ -272,8 +281,8 @@ def _bound(
     if acting:
         words.append(
             f"bounds: from {WAIT[0]:.0%} of the training on, in full from {WAIT[1]:.0%}; labels teach first"
-            if taught
-            else "bounds: from the first step, as background or a class has no label to learn from"
+            if first == "labels"
+            else f"bounds: from the first step, as {first}"
         )
     elif 0 not in known.labelled and not settings.hybrid.full_scans:
         words.append(

@@ -1,7 +1,7 @@
 // Beside the picture: the scans on the left; tools, classes, overlay and what is known on the right.
 
 import { count, el } from "./dom.js";
-import { act, classes, scanRow, state, tell } from "./state.js";
+import { actOnAll, classes, scanRow, state, tell } from "./state.js";
 import { TOOLS } from "./tools.js";
 
 /** Fill both sides of a workspace. */
@@ -93,4 +93,4 @@ export function look(work, kind, value) {
 }
 
 /** Delete a class, or say why not. */
-export const deleteClass = (value) => act("class_delete", { value });
+export const deleteClass = (value) => actOnAll("class_delete", { value });

@@ -36,8 +36,11 @@ export function refreshSoon() {
   waiting ??= setTimeout(() => { waiting = null; attempt(refresh); }, 250);
 }
 
-/** Something a person did; the answer comes when it is on the disk. */
+/** Something a person did to the open scan; the answer comes when it is on the disk. */
 export const act = (kind, what) => attempt(() => api.post("/api/actions", { who: state.who, scan: state.scan, kind, ...what }));
+
+/** Something that is about no scan: classes, or a look for new scans. */
+export const actOnAll = (kind, what = {}) => attempt(() => api.post("/api/actions", { who: state.who, kind, ...what }));
 
 export const step = (way) => attempt(() => api.post(`/api/${way}`, { who: state.who }));
 
