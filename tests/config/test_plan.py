@@ -53,7 +53,7 @@ def test_bounds_wait_where_labels_can_teach_by_themselves(store: Store) -> None:
 @pytest.mark.parametrize("labels", ["both", "disc"])
 def test_a_trained_network_goes_on_gently_and_waits_for_nothing(store: Store, labels: str) -> None:
     chosen = planned(store, labels=labels, trained=True)
-    assert chosen.settings["training"]["lr"] == planned(store, labels=labels).settings["training"]["lr"] / 4
+    assert chosen.settings["training"]["lr"] == planned(store, labels=labels).settings["training"]["lr"] / 2
     assert "ramp" not in chosen.settings["constraints"]["size"]
     assert chosen.settings["regularisers"]["teacher"]["ramp"] == [0, 0.1]
     assert "initial_share" not in chosen.settings["network"]

@@ -30,7 +30,7 @@ BOUNDED = (0.1, 0.4)
 """Between these, where bounds act from the first step."""
 ALREADY = (0.0, 0.1)
 """Between these both, where the network has been trained before and need not be waited for."""
-LR, FURTHER = 2e-3, 0.25
+LR, FURTHER = 2e-3, 0.5
 """The learning rate, and the share of it at which a trained network goes on: in full, it would forget first."""
 AUGMENT = {"rotate": 30, "zoom": 1.25, "contrast": 1.3, "brightness": 0.1}
 REGULARISERS: dict[str, dict[str, Any]] = {
