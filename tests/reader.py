@@ -75,13 +75,14 @@ def first_clicks(heart: Heart, rng: np.random.Generator) -> list[Click]:
     return clicks + [Click(n, *_one(beside, rng), 0, CLICK) for _ in range(2)]
 
 
-def sizes(heart: Heart, slices: list[int]) -> Iterator[tuple[int, int, float | None]]:
-    """What is roughly known of some slices: slice, class, and an area in mm2 with an error; none where it is absent."""
+def sizes(heart: Heart, n: int, others: int, rng: np.random.Generator) -> Iterator[tuple[int, int, float | None]]:
+    """What is known of a slice and of some others: slice, class, and its area in mm2; none where it is absent."""
     _, row, column = heart.spacing
-    for n in slices:
+    further = rng.permutation([each for each in range(len(heart.truth)) if each != n])[:others]
+    for each in (n, *map(int, further)):
         for klass in (1, 2, 3):
-            count = int((heart.truth[n] == klass).sum())
-            yield n, klass, round(count * row * column, 1) if count else None
+            count = int((heart.truth[each] == klass).sum())
+            yield each, klass, round(count * row * column, 1) if count else None
 
 
 def corrections(mask: np.ndarray, heart: Heart, count: int = 2) -> list[Click]:

@@ -259,6 +259,34 @@ def test_a_size_is_drawn_as_an_ellipse_and_a_box_makes_background(browser: Any, 
         assert page.errors == []
 
 
+def test_the_page_is_there_before_all_headers_are_read(browser: Any, hearts: Path) -> None:
+    with studio(hearts, "--classes", "background,heart") as server:
+        context = browser.new_context()
+        page = context.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        answers = []
+
+        def unread(route: Any) -> None:
+            answer = route.fetch()
+            project = answer.json()
+            if not answers:
+                for row in project["scans"]:
+                    row["shape"] = None
+            answers.append(project)
+            route.fulfill(response=answer, json=project)
+
+        page.route("**/api/project", unread)
+        page.goto(server.url)
+        page.locator("dialog input[name=who]").fill("Ana")
+        page.keyboard.press("Enter")
+        assert page.get_by_text("its header is being read").count() > 0
+        page.get_by_text("48 × 48").first.wait_for()
+        assert page.get_by_text("its header is being read").count() == 0
+        assert len(answers) > 1
+        assert errors == []
+
+
 def test_a_page_without_the_token_gets_nothing(browser: Any, hearts: Path) -> None:
     with studio(hearts, "--classes", "background,heart") as server:
         page = browser.new_context().new_page()

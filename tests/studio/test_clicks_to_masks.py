@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -105,14 +106,14 @@ class Hands:
 
 
 @pytest.mark.parametrize(
-    ("clicked", "side", "minutes", "least"),
+    ("clicked", "side", "others", "minutes", "least"),
     [
-        pytest.param(5, 48, (0.3, 0.1), 0.4, id="short"),
-        pytest.param(12, 64, (4, 1), 0.75, id="whole", marks=pytest.mark.slow),
+        pytest.param(5, 48, 0, (0.3, 0.1), 0.4, id="short"),
+        pytest.param(12, 64, 1, (4, 1), 0.75, id="whole", marks=pytest.mark.slow),
     ],
 )
 def test_from_an_empty_project_to_masks(
-    clicked: int, side: int, minutes: tuple[float, float], least: float, browser: Any, tmp_path: Path
+    clicked: int, side: int, others: int, minutes: tuple[float, float], least: float, browser: Any, tmp_path: Path
 ) -> None:
     """Five clicks on each of some scans, rough sizes, a training, a look, corrections, another training, export."""
     rng = np.random.default_rng(0)
@@ -128,7 +129,7 @@ def test_from_an_empty_project_to_masks(
             clicks = first_clicks(hearts[name], rng)
             for click in clicks:
                 hands.click(click)
-            for n, klass, area in sizes(hearts[name], [clicks[0].slice]):
+            for n, klass, area in sizes(hearts[name], clicks[0].slice, others, rng):
                 hands.tell_size(n, klass, None if area is None else round(area * rng.uniform(1 - MARGIN, 1 + MARGIN)))
         assert hands.clicks == 5 * clicked <= 60
         first = hands.train(minutes[0], 900)
@@ -185,7 +186,7 @@ def gain(folder: Path, seed: int) -> float:
             clicks = first_clicks(hearts[name], rng)
             for one in clicks:
                 send(client, numbers[name], one)
-            for n, klass, area in sizes(hearts[name], [clicks[0].slice]):
+            for n, klass, area in sizes(hearts[name], clicks[0].slice, 2, rng):
                 about = rng.uniform(1 - MARGIN, 1 + MARGIN) * (area or 0)
                 size = {"low": about * (1 - MARGIN), "high": about * (1 + MARGIN), "unit": "mm2"} if area else None
                 act(client, "fact", scan=numbers[name], slice=n, present=bool(area), size=size, **{"class": klass})

@@ -32,7 +32,7 @@ function card(row) {
   return el("button", { class: "scan", "data-scan": row.id, onclick: () => tell({ open: row.id }) },
     el("div", { class: "thumb" }, el("img", { src: `/api/scans/${row.id}/thumbnail`, alt: "", loading: "lazy", decoding: "async" })),
     el("div", { class: "about" }, el("div", { class: "name" }, row.name),
-      el("small", {}, `${row.shape[2]} × ${row.shape[1]}, ${count(row.shape[0], "slice")}`), el("div", { class: "marks" }, tags)));
+      el("small", {}, row.shape ? `${row.shape[2]} × ${row.shape[1]}, ${count(row.shape[0], "slice")}` : "its header is being read"), el("div", { class: "marks" }, tags)));
 }
 
 function classEditor() {

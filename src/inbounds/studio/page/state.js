@@ -28,12 +28,13 @@ export function tell(news) {
 export async function refresh() {
   state.project = await api.get("/api/project");
   tell({ project: true });
+  if (state.project.scans.some((row) => !row.shape && !row.error)) refreshSoon(1000); // headers are being read
 }
 
 let waiting = null;
 /** Ask for the project again soon, once for many changes. */
-export function refreshSoon() {
-  waiting ??= setTimeout(() => { waiting = null; attempt(refresh); }, 250);
+export function refreshSoon(after = 250) {
+  waiting ??= setTimeout(() => { waiting = null; attempt(refresh); }, after);
 }
 
 /** Something a person did to the open scan; the answer comes when it is on the disk. */
