@@ -97,9 +97,9 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-def open_page(browser: Any, url: str, who: str = "Ana", width: int = 1280, height: int = 800) -> Any:
+def open_page(browser: Any, url: str, who: str = "Ana", width: int = 1280, height: int = 800, **device: Any) -> Any:
     """A tab of a person's own browser, on the studio; its errors fail the test."""
-    context = browser.new_context(viewport={"width": width, "height": height})
+    context = browser.new_context(viewport={"width": width, "height": height}, **device)
     page = context.new_page()
     page.errors, page.refused = [], []
     page.on("pageerror", lambda error: page.errors.append(str(error)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from itertools import permutations, product
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from benchmarks.scans import write
 from browsing import BRIGHT, api, browser, label, on_screen, open_page, pick, settled, studio, until
+from studios import TOKEN, newer, opened, refused, scans
 
 nibabel = pytest.importorskip("nibabel")
 pytestmark = pytest.mark.plain  # a process of its own: nothing of it would be checked
@@ -19,6 +23,7 @@ __all__ = ["browser"]
 
 CORNER = np.array([2, 2, 2])
 """So many voxels from the patient's right, front and head lies the bright cross."""
+FORMATS = ("mha", "nrrd", "dicom", "png")
 SIDES = {"axial": "RLAP", "coronal": "RLSI", "sagittal": "APSI"}
 
 
@@ -281,7 +286,7 @@ def test_the_page_is_there_before_all_headers_are_read(browser: Any, hearts: Pat
         page.locator("dialog input[name=who]").fill("Ana")
         page.keyboard.press("Enter")
         assert page.get_by_text("its header is being read").count() > 0
-        page.get_by_text("48 × 48").first.wait_for()
+        page.get_by_text(re.compile("48 . 48")).first.wait_for()
         assert page.get_by_text("its header is being read").count() == 0
         assert len(answers) > 1
         assert errors == []
@@ -293,3 +298,109 @@ def test_a_page_without_the_token_gets_nothing(browser: Any, hearts: Path) -> No
         page.goto(server.url.split("?")[0])
         assert "inbounds studio" not in page.content() or "token" in page.inner_text("body")
         assert page.request.get(server.url.split("?")[0] + "api/project").status == 401
+
+
+def test_a_newer_project_is_told_in_the_page(browser: Any, tmp_path: Path) -> None:
+    with refused(newer(tmp_path), tmp_path / "address") as (address, _):
+        page = browser.new_context().new_page()
+        page.goto(address)
+        assert page.locator("h2").inner_text() == "The studio cannot open this project"
+        assert "made by a newer version of inbounds (schema" in page.locator("p.card").inner_text()
+
+
+def test_a_full_disk_is_told_in_the_page_and_undoes_nothing(browser: Any, tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans", ("one",))) as client:
+        page = open_page(browser, f"http://127.0.0.1:{client.port}/?token={TOKEN}")
+        page.keyboard.press("F2")
+        settled(page)
+        pick(page, "brush", 1)
+        drag(page, on_screen(page, 0, 5, 5), on_screen(page, 0, 9, 9))
+        before = labelled(page)
+        database = client.studio.project.database
+        database.rows(f"PRAGMA max_page_count={database.rows('PRAGMA page_count')[0][0]}")
+        for number in range(40):  # until the last page is full
+            drag(page, *(on_screen(page, 0, 2 + (number + step) % 18, 2 + step) for step in range(16)))
+            if page.locator(".toast.bad").count():
+                break
+            before = labelled(page)
+        assert "the disk does not take it" in page.locator(".toast.bad").inner_text()
+        assert labelled(page) == before
+        database.rows("PRAGMA max_page_count=1000000")
+        drag(page, on_screen(page, 0, 20, 5), on_screen(page, 0, 20, 9))
+        until(lambda: labelled(page) != before)
+        assert page.errors == []
+
+
+def test_a_click_labels_the_voxel_of_any_format(browser: Any, tmp_path: Path) -> None:
+    image = np.random.default_rng(0).integers(0, 60, (7, 40, 36)).astype(np.int16)
+    image[3:6, 8:13, 19:24] = 1000
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    for form in ("mha", "nrrd", "dicom"):
+        write(image, folder / (form if form == "dicom" else f"{form}.{form}"), form)
+    (folder / "png").mkdir()
+    for number, plane in enumerate(image):
+        Image.fromarray((plane // 4).astype(np.uint8)).save(folder / "png" / f"{number}.png")
+    with studio(folder, "--classes", "background,spot") as server:
+        page = open_page(browser, server.url)
+        for form in FORMATS:
+            label(page, form)
+            pick(page, "point", 1)
+            page.keyboard.press("Home")
+            for _ in range(4):
+                page.keyboard.press("ArrowDown")
+            page.wait_for_function("() => studio.work.views[0].shown === 4")
+            settled(page)
+            bright = page.evaluate(BRIGHT, 0)
+            page.mouse.click(bright["x"], bright["y"])
+            until(lambda: labelled(page) == {1: 1})
+        export = api(page, server.url.split("/?")[0] + "/api/export", {"who": "Ana"})
+        assert page.errors == []
+    with (Path(export["folder"]) / "clicks.csv").open(encoding="utf-8") as stream:
+        rows = {row["case"]: (row["slice"], row["row"], row["column"]) for row in csv.DictReader(stream)}
+    assert rows == dict.fromkeys(FORMATS, ("4", "10", "21"))
+
+
+def test_a_pen_draws_and_two_fingers_zoom(browser: Any, hearts: Path) -> None:
+    with studio(hearts, "--classes", "background,heart") as server:
+        page = open_page(browser, server.url, width=1024, height=768, has_touch=True, device_scale_factor=2)
+        page.locator("[data-tab=label]").tap()
+        settled(page)
+        page.locator("[data-tool=point]").tap()
+        hands = page.context.new_cdp_session(page)
+
+        def touch(kind: str, *places: tuple[float, float]) -> None:
+            points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
+            hands.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+        # A finger on a voxel labels it.
+        spot = on_screen(page, 0, 20, 24)
+        touch("touchStart", spot)
+        touch("touchEnd")
+        settled(page)
+        assert labelled(page) == {1: 1}
+        values = page.evaluate("Array.from(studio.work.views[0].viewport.shown.labels)")
+        assert divmod(values.index(1), 48) == (20, 24)
+
+        # Two fingers zoom and move, and label nothing, also when one comes after the other.
+        x, y = spot
+        touch("touchStart", (x - 40, y))
+        touch("touchStart", (x - 40, y), (x + 40, y))
+        for apart in (60, 80, 100):
+            touch("touchMove", (x - apart, y), (x + apart, y))
+        touch("touchEnd")
+        settled(page)
+        assert page.evaluate("studio.work.views[0].viewport.zoom") == pytest.approx(2.5, rel=0.05)
+        assert labelled(page) == {1: 1}
+        assert on_screen(page, 0, 20, 24) == pytest.approx(spot, abs=12)
+
+        # A pen paints.
+        page.locator("[data-tool=brush]").tap()
+        line = [on_screen(page, 0, 22, 20), on_screen(page, 0, 22, 26)]
+        for kind, place in (("mousePressed", line[0]), ("mouseMoved", line[1]), ("mouseReleased", line[1])):
+            pen = {"type": kind, "x": place[0], "y": place[1], "button": "left", "buttons": 1, "clickCount": 1}
+            hands.send("Input.dispatchMouseEvent", {**pen, "pointerType": "pen"})
+        until(lambda: labelled(page)[1] >= 7)
+        values = np.array(page.evaluate("Array.from(studio.work.views[0].viewport.shown.labels)")).reshape(48, 48)
+        assert (values[22, 20:27] == 1).all()
+        assert page.errors == []

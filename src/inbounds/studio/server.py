@@ -42,7 +42,9 @@ class Train(Person):
     minutes: Annotated[float, Field(gt=0, le=100_000)]
 
 
-def create_app(studio: Studio, port: int, token: str | None = None) -> tuple[FastAPI, Door]:
+def create_app(
+    studio: Studio, port: int, token: str | None = None, *, host: str = "", secure: bool = False
+) -> tuple[FastAPI, Door]:
     """The application, and the door before it."""
     app = FastAPI(title="inbounds studio", openapi_url=None, docs_url=None, redoc_url=None)
     _refusals(app)
@@ -51,7 +53,7 @@ def create_app(studio: Studio, port: int, token: str | None = None) -> tuple[Fas
     if PAGE.is_dir():
         app.add_api_route("/", lambda: FileResponse(PAGE / "index.html"), methods=["GET"])
         app.mount("/page", StaticFiles(directory=PAGE))
-    return app, Door(app, port, token)
+    return app, Door(app, port, token, host=host, secure=secure)
 
 
 def _refusals(app: FastAPI) -> None:

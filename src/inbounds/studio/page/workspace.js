@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { attempt, el, toast } from "./dom.js";
 import { factsPanel } from "./facts.js";
 import { fileSlice, middle, toPlane, toVoxel } from "./geometry.js";
-import { panels } from "./panels.js";
+import { panels, rows } from "./panels.js";
 import { wire } from "./pointer.js";
 import { Slices } from "./slices.js";
 import { act, classOf, colours, scanRow, state } from "./state.js";
@@ -21,7 +21,7 @@ export class Workspace {
     this.gesture = null;
     this.hovered = null;
     this.views = [0, 1, 2].map((place) => this.#view(place));
-    this.strip = new Strip((n) => this.go(n), (n) => this.go(n, true));
+    this.strip = new Strip((n) => this.go(n), (n) => this.go(n, true), (way) => this.neighbour(way));
     this.left = el("aside", { class: "side", "aria-label": "Scans" });
     this.right = el("aside", { class: "side", "aria-label": "Tools and facts" });
     this.wait = el("div", { class: "wait", hidden: true });
@@ -72,8 +72,9 @@ export class Workspace {
   async open(id) {
     if (id === null || id === undefined) return this.panels();
     state.scan = id;
-    this.#saying(`reading ${scanRow(id)?.name ?? ""}`);
-    const said = await attempt(() => api.opened(id, (share) => this.#saying(`reading ${scanRow(id)?.name ?? ""}`, share)));
+    const words = `reading ${scanRow(id)?.name ?? ""}`;
+    this.#saying(words);
+    const said = await attempt(() => api.opened(id, (share) => { if (state.scan === id) this.#saying(words, share); }));
     if (state.scan !== id) return undefined;
     this.wait.hidden = Boolean(said);
     if (!said) return this.#saying(scanRow(id)?.error ?? "this scan cannot be shown");
@@ -196,7 +197,7 @@ export class Workspace {
     const done = await gesture.end();
     const last = gesture.voxels.at(-1).map((value, axis) => Math.min(this.open_.row.shape[axis] - 1, Math.max(0, Math.round(value))));
     this.voxel = last;
-    if (done) await this.changed();
+    await (done ? this.changed() : this.refresh());
     if (this.gesture === gesture) this.gesture = null;
     view.viewport.draw();
   }
@@ -310,6 +311,13 @@ export class Workspace {
   panels() {
     panels(this);
     this.#facts();
+  }
+
+  /** Open the scan before or after this one in the list. */
+  neighbour(way) {
+    const there = rows(this.review).filter((row) => !row.error);
+    const next = there[there.findIndex((row) => row.id === state.scan) + way];
+    if (next) this.open(next.id);
   }
 
   async accept() {
