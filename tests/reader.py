@@ -85,20 +85,29 @@ def sizes(heart: Heart, n: int, others: int, rng: np.random.Generator) -> Iterat
             yield each, klass, round(count * row * column, 1) if count else None
 
 
-def corrections(mask: np.ndarray, heart: Heart, count: int = 2) -> list[Click]:
-    """A click in each of the largest regions where a mask is wrong, where they are largest, as wide as fits in."""
+def corrections(mask: np.ndarray, heart: Heart) -> list[Click]:
+    """Two clicks in one slice: in the largest region that is wrong, and in what else is wrong there, or beside it."""
     found = []
     for klass in range(len(HEARTS)):
         regions, number = ndimage.label((mask != heart.truth) & (heart.truth == klass))
         found += [(int((regions == one).sum()), klass, regions == one) for one in range(1, number + 1)]
-    clicks = []
-    for _, klass, region in sorted(found, key=lambda one: one[0])[: -count - 1 : -1]:
-        n = int(region.sum(axis=(1, 2)).argmax())
-        depth = _depth(region[n])
-        row, column = np.unravel_index(depth.argmax(), depth.shape)
-        radius = max(0.5, round(2 * (float(depth.max()) - 0.5) * heart.spacing[1]) / 2)
-        clicks.append(Click(n, int(row), int(column), klass, radius))
-    return clicks
+    _, klass, region = max(found, key=lambda one: one[0])
+    n = int(region.sum(axis=(1, 2)).argmax())
+    seen, real = mask[n], heart.truth[n]
+    others = [(seen != real) & (real == other) for other in range(len(HEARTS)) if other != klass]
+    second = max(others, key=lambda area: float(_depth(area).max()))
+    if _depth(second).max() < 2:  # hardly anything: then what lies beside
+        away = ndimage.distance_transform_edt(~region[n])
+        second = (real != klass) & (real == seen) & (away > 1) & (away < 6)
+    return [_click_in(area, n, real, heart) for area in (region[n], second) if area.any()]
+
+
+def _click_in(area: np.ndarray, n: int, real: np.ndarray, heart: Heart) -> Click:
+    """Where an area is widest, with a brush that fits in."""
+    depth = _depth(area)
+    row, column = np.unravel_index(depth.argmax(), depth.shape)
+    radius = max(0.5, round(2 * (float(depth.max()) - 0.5) * heart.spacing[1]) / 2)
+    return Click(n, int(row), int(column), int(real[row, column]), min(CLICK, radius))
 
 
 def dsc(mask: np.ndarray, heart: Heart) -> float:

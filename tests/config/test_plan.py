@@ -57,6 +57,9 @@ def test_a_trained_network_goes_on_gently_and_waits_for_nothing(store: Store, la
     assert "ramp" not in chosen.settings["constraints"]["size"]
     assert chosen.settings["regularisers"]["teacher"]["ramp"] == [0, 0.1]
     assert "initial_share" not in chosen.settings["network"]
+    assert chosen.settings["training"]["label_mean"] == "classes"
+    assert "label_mean" not in planned(store, labels=labels).settings["training"]
+    assert "label_mean" not in planned(store, "full", "full", trained=True).settings["training"]
     assert "bounds: from the first step, as the network is trained already" in chosen.words
     read_settings("tags", layers=[chosen.settings])
 

@@ -159,6 +159,11 @@ def plan(
         if max(weights) > RARE:
             layer["training"]["class_weight"] = weights
             words.append("labels: each class counts the same, as some were clicked much more often than others")
+    if trained and not full:
+        layer["training"]["label_mean"] = "classes"
+        words.append(
+            "labels: each class of a slice counts the same, as corrections are of one class and from few slices"
+        )
     if not (full or settings.proposals):
         _regularise(layer, words, taught, trained)
         if taught and "coarse" in layer.get("network", {}).get("settings", {}):
