@@ -127,7 +127,7 @@ class Scale:
 
 TINY = ("network.name=residual_unet", "network.settings={width=4}")
 FEW = ("partial", "penalty_2", "full")
-QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1], 20, 8)
+QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1], 20, 6)
 """To see that everything works; its numbers mean nothing."""
 
 
