@@ -51,7 +51,7 @@ function verdict(work) {
     el("div", { class: "row" },
       el("button", { class: "main", onclick: () => work.accept() }, row.accepted ? "Accepted ✓" : "Accept"),
       el("small", {}, el("kbd", {}, "Enter"))),
-    el("p", { class: "note" }, "Or correct it: a click or a stroke where the mask is wrong is a label, and the next training begins with these weights."));
+    el("p", { class: "note" }, "Or correct it: click where the mask is wrong, and once more beside it, in the same slice. The next training begins with these weights."));
 }
 
 const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(value < 10 ? 1 : 0));

@@ -8,8 +8,8 @@ export class Strip {
     this.canvas = el("canvas", { "aria-hidden": "true" });
     this.words = el("output");
     const steps = [[-1, "‹", "scan before"], [1, "›", "next scan"]].map(([way, sign, words]) =>
-      el("button", { class: "step", title: words, "aria-label": words, onclick: () => step(way) }, sign));
-    this.element = el("div", { class: "strip" }, el("span", {}, steps), this.words, this.canvas);
+      el("button", { title: words, "aria-label": words, onclick: () => step(way) }, sign));
+    this.element = el("div", { class: "strip" }, el("span", { class: "steps" }, steps), this.words, this.canvas);
     this.state = { count: 1, n: 0, from: 0, labelled: new Set(), known: new Set(), masked: false };
     const at = (event) => {
       const box = this.canvas.getBoundingClientRect();
