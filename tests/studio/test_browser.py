@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
+import time
 from collections.abc import Iterator
 from itertools import permutations, product
 from pathlib import Path
@@ -15,7 +17,8 @@ from PIL import Image
 
 from benchmarks.scans import write
 from browsing import BRIGHT, api, browser, label, on_screen, open_page, pick, settled, studio, until
-from studios import TOKEN, newer, opened, refused, scans
+from inbounds.studio.preview import Newest, write_newest
+from studios import SHAPE, TOKEN, newer, opened, refused, scans
 
 nibabel = pytest.importorskip("nibabel")
 pytestmark = pytest.mark.plain  # a process of its own: nothing of it would be checked
@@ -290,6 +293,29 @@ def test_the_page_is_there_before_all_headers_are_read(browser: Any, hearts: Pat
         assert page.get_by_text("its header is being read").count() == 0
         assert len(answers) > 1
         assert errors == []
+
+
+def test_the_newest_masks_come_while_it_trains(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(scans(tmp_path / "scans", ("one", "two"))) as client:
+        trainings = client.studio.trainings
+        monkeypatch.setattr(trainings, "_alive", lambda _: True)
+        work = trainings.folder / "001"
+        work.mkdir(parents=True)
+        about = {"number": 1, "sentence": "", "commands": [], "words": [], "left_out": {}, "minutes": 1}
+        about |= {"state": "training", "since": time.time()}
+        (work / "job.json").write_text(json.dumps(about))
+        page = open_page(browser, f"http://127.0.0.1:{client.port}/?token={TOKEN}")
+        page.keyboard.press("F3")
+        page.get_by_role("heading", name="Training").wait_for()
+        assert page.locator(".live canvas").count() == 0
+        mask = np.zeros(SHAPE[1:], np.uint8)
+        for epoch, value in ((3, 0), (8, 2)):
+            mask[4:12, 5:15] = value
+            write_newest(work, Newest(epoch, {"one": 2, "two": 3}, {"one": mask, "two": mask}))
+            page.get_by_text(f"Newest masks · after epoch {epoch}").wait_for()
+            page.locator(f".live canvas[data-coloured={'true' if value else 'false'}]").nth(1).wait_for()
+            assert page.locator(".live canvas").count() == 2
+        assert page.errors == []
 
 
 def test_a_page_without_the_token_gets_nothing(browser: Any, hearts: Path) -> None:

@@ -133,7 +133,7 @@ def test_from_an_empty_project_to_masks(
                 hands.tell_size(n, klass, None if area is None else round(area * rng.uniform(1 - MARGIN, 1 + MARGIN)))
         assert hands.clicks == 5 * clicked <= 60
         first = hands.train(minutes[0], 900)
-        assert first["seen"]  # masks were on the screen while it trained
+        assert first["seen"] or minutes[0] < 1  # masks were on the screen while it trained, if that took a while
 
         # Review: the worst first, as the list has it; two clicks each where the mask is wrong, and one that is good.
         hands.keys("F4")
