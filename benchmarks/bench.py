@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from benchmarks import studio
 from benchmarks.scans import FORMS, measure
 from benchmarks.timing import Epochs, Many, Plain, Row, Steps, Training, Way, in_turn, row, warm_up
 from inbounds.config import read_settings
@@ -28,14 +29,14 @@ from inbounds.training.data import Data
 from inbounds.training.loop import Trainer
 from inbounds.training.stream import WARM
 
-SECTIONS = ("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth", "scans")
+SECTIONS = ("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth", "scans", "studio")
 """In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
 EARLY = WARM + 1
 """Epochs after which nothing new happens: training and validation have been captured."""
-ONLY = {"cuda": ("many", "comparison"), "cpu": ("growth", "scans")}
+ONLY = {"cuda": ("many", "comparison"), "cpu": ("growth", "scans", "studio")}
 """Sections of one device alone."""
-ASKED = ("scans",)
-"""Sections that are measured where they are named: they take long, and gigabytes of disk."""
+ASKED = ("scans", "studio")
+"""Sections that are measured where they are named: they take long, gigabytes of disk, and the last a browser."""
 COMPARED = (
     "partial",
     "proposals_tags",
@@ -101,8 +102,10 @@ class Scale:
         variants: Which supervisions.
         compiles: Whether to compile, which takes a minute.
         network: What is trained.
-        scan: Slices, rows and columns of the scan that is prepared and predicted.
+        scan: Slices, rows and columns of the scan that is prepared, predicted and looked at.
         forms: In which formats.
+        project: How many scans the project has that is opened.
+        presses: How many keys are pressed in each plane.
     """
 
     side: int = 256
@@ -118,11 +121,13 @@ class Scale:
     network: tuple[str, ...] = ("network.name=enet",)
     scan: tuple[int, int, int] = (800, 512, 512)
     forms: tuple[str, ...] = FORMS
+    project: int = 1000
+    presses: int = 60
 
 
 TINY = ("network.name=residual_unet", "network.settings={width=4}")
 FEW = ("partial", "penalty_2", "full")
-QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1])
+QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1], 20, 6)
 """To see that everything works; its numbers mean nothing."""
 
 
@@ -388,6 +393,10 @@ class Bench:
             return run.path
 
         return measure(self.folder / "scans", self.scale.scan, self.scale.forms, trained)
+
+    def studio(self) -> list[Row]:
+        """How soon the studio shows slices and opens projects."""
+        return studio.measure(self.folder / "studio", self.scale.scan, self.scale.project, self.scale.presses)
 
     def _compiled(self) -> list[str]:
         """The fastest mode, if it is measured."""

@@ -26,6 +26,7 @@ TITLES = {
     "plain": "a training step; over a plain loop",
     "growth": "the steps of an epoch",
     "scans": "the memory that a large scan takes",
+    "studio": "how soon the studio shows what it is asked for",
 }
 COLUMNS = {
     "ms": "median (ms)",

@@ -30,9 +30,10 @@ BRIGHT = """view => {
   if (found < 20) return null;
   const box = canvas.getBoundingClientRect();
   const [across, down] = [(x / found + 0.5) / width, (y / found + 0.5) / height];
-  return { across, down, x: box.left + across * box.width, y: box.top + down * box.height };
+  const voxels = found / (viewport.scale.x * viewport.scale.y);
+  return { across, down, voxels, x: box.left + across * box.width, y: box.top + down * box.height };
 }"""
-"""Where the bright part of a picture lies on the screen, as painted: in pixels of the page, and as shares."""
+"""Where the bright part of a picture lies on the screen: in pixels of the page, in shares, and of how many voxels."""
 
 SETTLED = """() => { const w = studio.work; return w && w.open_ && !w.gesture && w.wait.hidden
   && w.views.every(v => v.viewport.shown.image && v.shown === w.at(w.order[v.place]) && !v.viewport.asked); }"""
@@ -96,9 +97,9 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-def open_page(browser: Any, url: str, who: str = "Ana", width: int = 1280, height: int = 800) -> Any:
+def open_page(browser: Any, url: str, who: str = "Ana", width: int = 1280, height: int = 800, **device: Any) -> Any:
     """A tab of a person's own browser, on the studio; its errors fail the test."""
-    context = browser.new_context(viewport={"width": width, "height": height})
+    context = browser.new_context(viewport={"width": width, "height": height}, **device)
     page = context.new_page()
     page.errors, page.refused = [], []
     page.on("pageerror", lambda error: page.errors.append(str(error)))

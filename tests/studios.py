@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -15,6 +19,7 @@ import nibabel as nib
 import numpy as np
 import uvicorn
 
+from inbounds.studio.database import SCHEMA
 from inbounds.studio.project import Project
 from inbounds.studio.server import create_app
 from inbounds.studio.studio import Studio
@@ -116,3 +121,29 @@ def labels(client: Page, scan: int, n: int, plane: int = 0) -> np.ndarray:
 def row(client: Page, name: str) -> dict[str, Any]:
     """A scan in the list."""
     return next(one for one in client.get("/api/project").json()["scans"] if one["name"] == name)
+
+
+def newer(folder: Path) -> Path:
+    """Scans whose project a newer version has made."""
+    root = scans(folder / "scans", ("one",))
+    Project(folder / "scans-studio", root, CLASSES).close()
+    with sqlite3.connect(folder / "scans-studio" / "project.sqlite") as connection:
+        connection.execute(f"PRAGMA user_version={SCHEMA + 1}")
+    connection.close()
+    return root
+
+
+@contextmanager
+def refused(root: Path, file: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The command with a browser that writes down where it is sent; the address, and the process."""
+    script = file.with_suffix(".sh")
+    script.write_text(f"#!/bin/sh\nprintf %s \"$1\" > '{file}.part' && mv '{file}.part' '{file}'\n")
+    script.chmod(0o755)
+    command = [sys.executable, "-m", "inbounds", "studio", str(root)]
+    environment = os.environ | {"BROWSER": f"{script} %s"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        until = time.monotonic() + 30
+        while not file.is_file() and time.monotonic() < until:
+            time.sleep(0.05)
+        yield file.read_text(), process
+        process.wait(20)

@@ -54,6 +54,14 @@ def inputs(
 
 
 @app.command()
+def strokes(
+    count: Count = 50, seed: Seed = 0, out: Out = OUT, only: Only = "", jobs: Jobs = CORES, summary: Summary = None
+) -> None:
+    """Kill the studio's server amid the strokes of two people, three times each, and look what is there then."""
+    _all({"strokes": count}, seed, out, jobs, summary, numbers(only))
+
+
+@app.command()
 def fuzz(
     count: Annotated[int, typer.Option(min=1, help="How many inputs for each parser.")] = 3000,
     seed: Seed = 0,
@@ -88,14 +96,14 @@ def load(
 @app.command(name="all")
 def everything(seed: Seed = 0, out: Out = OUT, jobs: Jobs = CORES, summary: Summary = None) -> None:
     """All campaigns in full."""
-    _all({"kills": 1000, "inputs": 2000, "fuzz": 3000, "load": 1}, seed, out, jobs, summary)
+    _all({"kills": 1000, "inputs": 2000, "strokes": 50, "fuzz": 3000, "load": 1}, seed, out, jobs, summary)
 
 
 @app.command()
 def sample(seed: Seed = 0, out: Out = SAMPLE, jobs: Jobs = CORES) -> None:
     """A few cases of each, in three minutes; the same ones each time, done anew."""
     shutil.rmtree(out, ignore_errors=True)
-    _all({"kills": 60, "inputs": 300, "fuzz": 100}, seed, out, jobs, None)
+    _all({"kills": 60, "inputs": 300, "strokes": 4, "fuzz": 100}, seed, out, jobs, None)
 
 
 def prepared(out: Path) -> Place:
@@ -124,6 +132,7 @@ def _all(
     from torture import fuzz as fuzz_
     from torture import inputs as inputs_
     from torture import kills as kills_
+    from torture import strokes as strokes_
     from torture.load import campaign as loaded
     from torture.summary import accepted, failures, repeat, summarise
 
@@ -134,7 +143,7 @@ def _all(
         if name == "load":
             found[name] = loaded(out, count)
         else:
-            modules = {"kills": kills_, "inputs": inputs_, "fuzz": fuzz_}
+            modules = {"kills": kills_, "inputs": inputs_, "strokes": strokes_, "fuzz": fuzz_}
             found[name] = modules[name].campaign(out, material, int(count), seed, jobs, only)
     for name, results in found.items():
         for result in results if len(results) < FEW else ():

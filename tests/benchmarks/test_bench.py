@@ -14,13 +14,33 @@ from archives import refused as refused_by
 from benchmarks.bench import QUICK, VARIANTS, Bench
 from benchmarks.tables import filled, read_benches
 from benchmarks.timing import in_turn, row
+from browsing import CHROMIUM
 
 pytestmark = [
     pytest.mark.plain,
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
 ]
 done, refused = (partial(by, program="benchmarks.__main__") for by in (done_by, refused_by))
+STARTED = ("command alone", "command to page")
 PAPER = {"partial": 100.0, "penalty_2": 150.0}
+
+
+def test_the_studio(tmp_path: Path) -> None:
+    pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
+    if CHROMIUM is None:
+        pytest.skip("needs a Chromium: apt-get install chromium")
+    done("--quick", "--device", "cpu", "--sections", "studio", "--json", tmp_path / "here.json")
+    rows = {row["name"]: row for row in json.loads((tmp_path / "here.json").read_text(encoding="utf-8"))["rows"]}
+    assert set(rows) == {
+        "first slice, nii",
+        "first slice, nii.gz",
+        *(f"key to slice, {plane}" for plane in ("axial", "coronal", "sagittal")),
+        *(f"opened {when}, {what}" for when in ("for the first time", "again") for what in STARTED),
+    }
+    assert all(len(row["times"]) == QUICK.presses for name, row in rows.items() if name.startswith("key"))
+    for when in ("for the first time", "again"):
+        alone, whole = (rows[f"opened {when}, {what}"]["ms"] for what in STARTED)
+        assert 0 < alone < whole
 
 
 def test_the_whole_benchmark(tmp_path: Path) -> None:

@@ -26,9 +26,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return made
 
 
-def planned(store: Store, recipe: str = "tags", labels: str = "disc", *changes: str, gpu: bool = False) -> Plan:
+def planned(
+    store: Store, recipe: str = "tags", labels: str = "disc", *changes: str, gpu: bool = False, trained: bool = False
+) -> Plan:
     facts = None if labels == "full" else labels
-    return plan(read_settings(recipe, None, changes), store, labels, facts, ["LV"], gpu=gpu)
+    return plan(read_settings(recipe, None, changes), store, labels, facts, ["LV"], gpu=gpu, trained=trained)
 
 
 @pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume", "partial", "full", "proposals_tags"])
@@ -51,6 +53,21 @@ def test_what_nobody_labelled_is_background_at_first(store: Store) -> None:
     for labels in ("both", "disc"):
         assert planned(store, labels=labels).settings["network"]["initial_share"] == 0.02
     assert "initial_share" not in planned(store, "full", "full").settings["network"]
+    weights = planned(store, "tags", "both", "network.weights=some.safetensors")
+    assert "initial_share" not in weights.settings["network"]
+
+
+@pytest.mark.parametrize("labels", ["both", "disc"])
+def test_a_trained_network_goes_on_gently_and_waits_for_nothing(store: Store, labels: str) -> None:
+    chosen = planned(store, labels=labels, trained=True)
+    assert chosen.settings["training"]["lr"] == planned(store, labels=labels).settings["training"]["lr"] / 2
+    assert "ramp" not in chosen.settings["constraints"]["size"]
+    assert "initial_share" not in chosen.settings["network"]
+    assert chosen.settings["training"]["label_mean"] == "classes"
+    assert "label_mean" not in planned(store, labels=labels).settings["training"]
+    assert "label_mean" not in planned(store, "full", "full", trained=True).settings["training"]
+    assert "bounds: from the first step, as the network is trained already" in chosen.words
+    read_settings("tags", layers=[chosen.settings])
 
 
 def test_full_scans_teach_what_background_is(store: Store) -> None:

@@ -129,7 +129,7 @@ def test_gradcheck(mean) -> None:
         (torch.zeros(1, 2, 4, 4), torch.zeros(1, 4, 4), {}, "of an integer type, not torch.float32 and torch.float32"),
         (torch.zeros(1, 2, 4, 4), torch.zeros(1, 4, 4).bool(), {}, "of an integer type.*torch.bool"),
         (torch.zeros(1, 2, 4, 4).long(), torch.zeros(1, 4, 4).long(), {}, "must be floating-point.*torch.int64"),
-        (torch.zeros(1, 2, 4, 4), torch.zeros(1, 4, 4).long(), {"mean": "batch"}, "'images' or 'pixels', not 'batch'"),
+        (torch.zeros(1, 2, 4, 4), torch.zeros(1, 4, 4).long(), {"mean": "batch"}, "'classes' or 'pixels', not 'batch'"),
     ],
 )
 def test_refuses_what_does_not_fit(log_probs, label, settings, message) -> None:
@@ -163,3 +163,17 @@ def test_a_class_may_count_more() -> None:
     unlabelled = torch.tensor([[[0, 255]]])
     alike = cross_entropy(log_probs, unlabelled, class_weight=[1.0, 1.0])
     torch.testing.assert_close(alike, cross_entropy(log_probs, unlabelled))
+
+
+def test_each_class_of_an_image_may_count_the_same() -> None:
+    """Of one image two pixels of class 0 and one of class 1, of the other one of class 1: three pairs."""
+    log_probs = random(2, 2, 1, 3).log_softmax(1)
+    label = torch.tensor([[[0, 0, 1]], [[255, 1, 255]]])
+    first = -(log_probs[0, 0, 0, 0] + log_probs[0, 0, 0, 1]) / 2
+    expected = (first - log_probs[0, 1, 0, 2] - log_probs[1, 1, 0, 1]) / 3
+    torch.testing.assert_close(cross_entropy(log_probs, label, mean="classes"), expected)
+    weight = torch.tensor([1.0, 0.5], dtype=log_probs.dtype)
+    halved = (first - log_probs[0, 1, 0, 2] - log_probs[1, 1, 0, 1] / 2) / 3
+    torch.testing.assert_close(cross_entropy(log_probs, label, mean="classes", label_weight=weight), halved)
+    nothing = torch.full_like(label, 255)
+    assert cross_entropy(log_probs, nothing, mean="classes") == 0

@@ -41,7 +41,7 @@ def test_facts_replace_each_other_and_are_taken_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fact", "sentence"),
     [
-        ({"slice": 99, "present": True}, "slice 99 is not there"),
+        ({"slice": 99, "present": True}, "slice 100 is not there: the scan has slices 1 to 6"),
         ({"slice": 1, "size": {"low": 10, "high": 481, "unit": "px"}}, "481 voxels: all of it has 480"),
         ({"slice": 1, "size": {"low": 5, "high": 2, "unit": "px"}}, "smaller number first"),
         ({"slice": None, "size": {"low": 5, "high": 9, "unit": "mm2"}}, "no size in mm2"),

@@ -291,7 +291,7 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
             raise BadInput(
                 f"training.class_weight: {len(weights)} weights for {len(classes) + 1} classes; give as many"
             )
-        label_loss = cross_entropy if weights is None else partial(cross_entropy, class_weight=weights)
+        label_loss = partial(cross_entropy, class_weight=weights, mean=settings.training.label_mean)
         return Supervision(label_loss, list(constraints.values()), proposals, terms)
 
 

@@ -26,6 +26,8 @@ WAIT = (0.05, 0.3)
 """Between these shares of the training bounds begin to act, where labels can teach what to bound."""
 SHARE = 0.02
 """Of each class before training: what nobody labelled is background until something says otherwise."""
+LR, FURTHER = 2e-3, 0.5
+"""The learning rate, and the share of it at which a trained network goes on: in full, it would forget first."""
 AUGMENT = {"rotate": 30, "zoom": 1.25, "contrast": 1.3, "brightness": 0.1}
 REGULARISERS: dict[str, dict[str, Any]] = {
     "pairwise": {"term": {"name": "pairwise", "sigma": 0.1}, "weight": 0.3},
@@ -99,6 +101,7 @@ def plan(
     *,
     gpu: bool,
     margin: float | None = None,
+    trained: bool = False,
 ) -> Plan:
     """Choose all that depends on the data and the device.
 
@@ -110,13 +113,14 @@ def plan(
         classes: The classes that are learnt.
         gpu: Whether training runs on one.
         margin: How far off sizes that people gave may be, as a share; by default as the recipe has it.
+        trained: Whether the network begins with weights that were trained before.
     """
     known = look(store, annotation, facts, classes, settings)
     batch = max(2, min(16 if gpu else 8, known.slices // 4))
     layer: dict[str, Any] = {
         "training": {
             "batch": batch,
-            "lr": 2e-3,
+            "lr": LR * (FURTHER if trained else 1),
             "schedule": "cosine",
             "ema": 0.99,
             "precision": "bf16-mixed" if gpu or half_on_cpu() else "32",
@@ -141,7 +145,8 @@ def plan(
             f"network: a U-Net of width {shape['width']} with {shape['levels']} levels{half} "
             f"({'GPU' if gpu else 'CPU'}, {store.shape[0]}x{store.shape[1]} pixels)"
         )
-    words.append(f"steps: batches of {batch}, learning rate 0.002 on a cosine, averaged weights")
+    rate = f"learning rate {layer['training']['lr']:g} on a cosine"
+    words.append(f"steps: batches of {batch}, {rate}{', as it goes on' * trained}, averaged weights")
     words.append("augmentation: turns of up to 30 degrees, zoom of up to 1.25, contrast and brightness")
     full = known.everything or settings.hybrid.only_full
     taught = bool(settings.hybrid.full_scans) or known.labelled.keys() >= {0, *store.chosen(classes)}
@@ -150,13 +155,22 @@ def plan(
         if max(weights) > RARE:
             layer["training"]["class_weight"] = weights
             words.append("labels: each class counts the same, as some were clicked much more often than others")
+    if trained and not full:
+        layer["training"]["label_mean"] = "classes"
+        words.append(
+            "labels: each class of a slice counts the same, as corrections are of one class and from few slices"
+        )
     if not (full or settings.proposals):
         sized = any(_sized(written, known) for written in settings.constraints.values())
-        _regularise(layer, words, len(classes), taught, sized)
+        _regularise(layer, words, taught, sized)
+        if not (trained or settings.network.weights):
+            layer.setdefault("network", {})["initial_share"] = min(SHARE, 0.5 / len(classes))
         if taught and "coarse" in layer.get("network", {}).get("settings", {}):
             layer["regularisers"]["pairwise"]["term"]["stride"] = 4
     if not full and settings.proposals is None:
-        _bound(layer, words, settings, known, taught, margin)
+        alone = "background or a class has no label to learn from"
+        first = "the network is trained already" if trained else "labels" if taught else alone
+        _bound(layer, words, settings, known, first, margin)
     return Plan(layer, tuple(words))
 
 
@@ -239,8 +253,8 @@ def _sized(written: ConstraintSettings, known: Known) -> bool:
     return written.statistic["name"] == "size" and (kind == "individual" or (kind == "known" and bool(there)))
 
 
-def _regularise(layer: dict[str, Any], words: list[str], classes: int, taught: bool, sized: bool) -> None:
-    """Choose what helps where few pixels are labelled, besides a start with little foreground.
+def _regularise(layer: dict[str, Any], words: list[str], taught: bool, sized: bool) -> None:
+    """Choose what helps where few pixels are labelled.
 
     Where background is labelled too, neighbours that look alike should be of one class. Where it is not, that would
     shrink regions to the cores that seeds come from: they should spread to where the image has an edge instead. Where
@@ -252,14 +266,13 @@ def _regularise(layer: dict[str, Any], words: list[str], classes: int, taught: b
         layer["regularisers"]["border"]["schedule"] = "lr"
     what = "neighbours that look alike belong together" if taught else "regions spread to the edges of the image"
     words.append(f"regulariser: {what}")
-    layer.setdefault("network", {})["initial_share"] = min(SHARE, 0.5 / classes)
 
 
 def _bound(
-    layer: dict[str, Any], words: list[str], settings: Settings, known: Known, taught: bool, margin: float | None
+    layer: dict[str, Any], words: list[str], settings: Settings, known: Known, first: str, margin: float | None
 ) -> None:
     """Weigh bounds on sizes by what is typical, let them wait where labels teach first, and leave out idle ones."""
-    ramp = {"ramp": list(WAIT)} if taught else {}
+    ramp = {"ramp": list(WAIT)} if first == "labels" else {}
     chosen: dict[str, Any] = {}
     for name, written in settings.constraints.items():
         if written.statistic["name"] != "size" or written.bounds["kind"] == "fixed":
@@ -278,8 +291,8 @@ def _bound(
     if acting:
         words.append(
             f"bounds: from {WAIT[0]:.0%} of the training on, in full from {WAIT[1]:.0%}; labels teach first"
-            if taught
-            else "bounds: from the first step, as background or a class has no label to learn from"
+            if first == "labels"
+            else f"bounds: from the first step, as {first}"
         )
     elif 0 not in known.labelled and not settings.hybrid.full_scans:
         words.append(

@@ -74,6 +74,8 @@ class Training(Model):
     """Judge and keep a running mean of the weights; the share of the old mean that stays at each step, such as 0.99."""
     class_weight: list[Weight] | None = None
     """How much a labelled pixel of each class counts, background first; all alike if not given."""
+    label_mean: Literal["images", "classes"] = "images"
+    """What counts the same in the loss of labels: each labelled image, or each class that is labelled in an image."""
     precision: Literal["32", "bf16-mixed"] = "32"
     """Of the network; losses are always in float32."""
     device: str = "auto"

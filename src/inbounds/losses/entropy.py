@@ -17,7 +17,7 @@ def cross_entropy(
     log_probs: Float[Tensor, "B K *space"],
     label: Integer[Tensor, "B *space"] | Float[Tensor, "B K *space"],
     *,
-    mean: Literal["images", "pixels"] = "images",
+    mean: Literal["images", "classes", "pixels"] = "images",
     label_weight: Float[Tensor, " B"] | None = None,
     class_weight: Sequence[float] | None = None,
 ) -> Float[Tensor, ""]:
@@ -26,6 +26,8 @@ def cross_entropy(
     The mean is over the labelled pixels of each image, then over the images that have any (`mean="images"`), so that a
     scribbled image weighs as much as a fully labelled one beside it. The paper's text writes a sum; the authors' code
     takes the mean over all labelled pixels of the batch (`mean="pixels"`), which is the same for a batch of one.
+    With `mean="classes"` each class that is labelled in an image counts the same, however much of it is: an image in
+    which somebody has labelled one class alone does not count as much as one that shows what lies beside it.
 
     With `label_weight`, what an image adds is multiplied by its own. The mean does not follow: an image that counts
     half adds half as much, whatever stands beside it.
@@ -40,8 +42,8 @@ def cross_entropy(
         >>> cross_entropy(log_probs, torch.tensor([[[1, 255]]])).exp()  # only the first pixel is labelled
         tensor(2.)
     """
-    if mean not in ("images", "pixels"):
-        raise ValueError(f"mean must be 'images' or 'pixels', not {mean!r}")
+    if mean not in ("images", "classes", "pixels"):
+        raise ValueError(f"mean must be 'images', 'classes' or 'pixels', not {mean!r}")
     soft = label.ndim == log_probs.ndim and label.is_floating_point()
     fitting = log_probs.shape if soft else (log_probs.shape[0], *log_probs.shape[2:])
     if log_probs.ndim < 3 or 0 in log_probs.shape or label.shape != fitting:
@@ -69,6 +71,13 @@ def cross_entropy(
         )
         known = label != UNLABELLED
     space = tuple(range(1, known.ndim))
+    if mean == "classes" and not soft:
+        each = torch.stack([label == k for k in range(log_probs.shape[1])], dim=1)
+        there = each.sum(dim=tuple(range(2, each.ndim))).to(losses.dtype)
+        means = torch.where(each, losses[:, None], 0).sum(dim=tuple(range(2, each.ndim))) / there.clamp(min=1)
+        if label_weight is not None:
+            means = means * label_weight[:, None]
+        return means.sum() / (there > 0).sum().clamp(min=1)
     sums = losses.sum(dim=space)
     if label_weight is not None:
         sums = sums * label_weight

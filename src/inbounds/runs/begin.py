@@ -87,7 +87,8 @@ def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fol
     if recipe == "known" and wanted.facts is None and len(brought := store.facts_brought) == 1:
         facts = store.facts_beside(labels, brought[0])
     split = store if fold is None else store.folded(fold, wanted.folds)
-    chosen = plan(given, split, labels, facts, classes, gpu=on_gpu(given.training.device), margin=wanted.margin)
+    trained, gpu = start is not None, on_gpu(given.training.device)
+    chosen = plan(given, split, labels, facts, classes, gpu=gpu, margin=wanted.margin, trained=trained)
     if start is not None:
         network = {"network": start.settings.network.model_dump(exclude={"weights"})}
         chosen = Plan(chosen.settings | network, (*chosen.words, f"weights: those of {start.path}, and its network"))

@@ -1,4 +1,4 @@
-"""Who may come in: the browser that has the token, on this computer, and nobody else's page in the same browser.
+"""Who may come in: the browser that has the token, and nobody else's page in the same browser.
 
 A page from elsewhere can send requests to a server on this computer, and a name that somebody owns can be made to
 point at it. So each request must name this server (`Host`), come from its own page (`Origin`, `Sec-Fetch-Site`) and
@@ -17,6 +17,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+"""What this computer calls itself."""
+HTTPS = 443
+"""The port that addresses leave out."""
 LARGEST = 8 << 20
 LARGEST_IMPORT = 256 << 20
 UPLOAD = "/api/import"
@@ -39,9 +43,13 @@ class TooLarge(Exception):  # noqa: N818 (it says what the body is)
 class Door:
     """Stands before the application."""
 
-    def __init__(self, app: ASGIApp, port: int, token: str | None = None) -> None:
-        self.app, self.token = app, token or secrets.token_urlsafe(32)
-        self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+    def __init__(
+        self, app: ASGIApp, port: int, token: str | None = None, *, host: str = "", secure: bool = False
+    ) -> None:
+        self.app, self.token, self.secure = app, token or secrets.token_urlsafe(32), secure
+        names = [*LOOPBACK, *([host.lower()] if host else [])]
+        self.hosts = {f"{name}:{port}" for name in names} | ({*names} if secure and port == HTTPS else set())
+        self.origins = {f"{'https' if secure else 'http'}://{name}" for name in self.hosts}
         # A browser sends cookies to every port of a computer: two studios must not take each other's.
         self.cookie = f"inbounds_studio_{port}"
 
@@ -90,17 +98,14 @@ class Door:
         if headers.get("host", "").lower() not in self.hosts:
             return _no(403, "this address is not the studio's; open the one that the command printed")
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        if (origin is not None and origin.lower() not in {f"http://{host}" for host in self.hosts}) or site not in (
-            "same-origin",
-            "none",
-        ):
+        if (origin is not None and origin.lower() not in self.origins) or site not in ("same-origin", "none"):
             return _no(403, "another page asked for this; open the address that the command printed")
         asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if scope["path"] == "/" and "token" in asked:
             if not self._matches(asked.pop("token")[0]):
                 return _no(401, "this address is of an earlier start; open the one that the command printed last")
             answer = RedirectResponse("/" + (f"?{urlencode(asked, doseq=True)}" if asked else ""), 303)
-            answer.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
+            answer.set_cookie(self.cookie, self.token, httponly=True, samesite="strict", secure=self.secure)
             return answer
         if not self._matches(_cookie(headers, self.cookie)):
             sentence = "open the address that `inbounds studio` printed, with its token: it lets this browser in"

@@ -87,17 +87,17 @@ def _keep_box(known: Facts, content: Mapping[str, Any]) -> None:
 def checked(action: SetFact, name: str, entry: Entry, shape: Shape, labels: Labels) -> str | None:
     """Refuse what cannot be true; a sentence if it looks odd beside the labels."""
     for place in action.places:
-        where = _where(entry.name, place)
+        there = where(entry.name, place)
         if place is not None and place >= shape[0]:
-            raise BadInput(f"{where} is not there: the scan has slices 0 to {shape[0] - 1}")
+            raise BadInput(f"{there} is not there: the scan has slices 1 to {shape[0]}")
         if action.size is not None:
-            _possible(action.size, where, name, place, shape, entry.spacing)
+            _possible(action.size, there, name, place, shape, entry.spacing)
         if action.size is not None and action.present is not None:
             least, most = action.size.low or 0, math.inf if action.size.high is None else action.size.high
             if (action.present and most == 0) or (not action.present and least > 0):
-                raise BadInput(f"{where}: {name} cannot be {'there' if action.present else 'absent'} and of that size")
+                raise BadInput(f"{there}: {name} cannot be {'there' if action.present else 'absent'} and of that size")
     warnings = [
-        contradiction(_fact(action), name, _where(entry.name, place), place, action.klass, entry, labels)
+        contradiction(_fact(action), name, where(entry.name, place), place, action.klass, entry, labels)
         for place in action.places
     ]
     return next((warning for warning in warnings if warning), None)
@@ -153,8 +153,9 @@ def _fact(action: SetFact) -> Fact:
     return Fact(action.present) if size is None else Fact(action.present, size.low, size.high, size.unit)
 
 
-def _where(case: str, place: int | None) -> str:
-    return case if place is None else f"{case}, slice {place}"
+def where(case: str, place: int | None) -> str:
+    """A scan or a slice of it, in words; people count slices from 1, as the page does."""
+    return case if place is None else f"{case}, slice {place + 1}"
 
 
 def _possible(size: Size, where: str, name: str, place: int | None, shape: Sequence[int], spacing: Spacing) -> None:

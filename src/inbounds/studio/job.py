@@ -17,8 +17,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -69,7 +69,8 @@ class Job:
         words = ["--store", str(store), "--annotation", labels, *(["--facts", facts] if known else [])]
         words += ["--run", str(work / "run"), "--minutes", f"{self.about['minutes']:g}"]
         words += ["--from", self.about["from"]] if self.about["from"] else []
-        self._call("train", [*words, *(["--resume"] if self.about["resumed"] else [])])
+        with self._watched():
+            self._call("train", [*words, *(["--resume"] if self.about["resumed"] else [])])
         words = [str(work / "run"), self.about["scans_folder"], "--out", str(work / "masks")]
         again = ["--overwrite"] if (work / "masks").is_dir() else []
         self._call("predict", [*words, *again], enough=work / "masks" / "predictions.csv")
@@ -144,6 +145,20 @@ class Job:
                     raise
         if code and not (code == 1 and enough is not None and enough.is_file()):
             raise _Failed(last_words(self.folder / "log.txt", start) or f"{name} ended with code {code}")
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Let the page see the newest masks meanwhile; whatever becomes of that, training goes on."""
+        line = [sys.executable, "-m", "inbounds.studio.preview", str(self.folder)]
+        with (self.folder / "preview.txt").open("wb") as log:
+            watching = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            assert watching.stdin is not None
+            watching.stdin.close()
+            watching.kill()
+            watching.wait()
 
     def _told(self, name: str, words: Sequence[str]) -> None:
         commands = [*self.about["commands"], shlex.join(["inbounds", name, *words])]

@@ -7,7 +7,7 @@ from typing import Any
 
 import inbounds
 from inbounds.scans.display import Plane
-from inbounds.studio.facts import Fact, contradiction, told
+from inbounds.studio.facts import Fact, contradiction, told, where
 from inbounds.studio.project import Project
 from inbounds.studio.results import Results
 from inbounds.studio.shelf import Entry
@@ -74,8 +74,7 @@ def scan_page(project: Project, results: Results, number: int, window: tuple[flo
     for (place, klass), fact in project.facts(number).items():
         if klass in project.classes:
             name = project.classes[klass][0]
-            where = entry.name if place is None else f"{entry.name}, slice {place}"
-            facts.append(contradiction(fact, name, where, place, klass, entry, labels))
+            facts.append(contradiction(fact, name, where(entry.name, place), place, klass, entry, labels))
     row = scan_row(project, results, number)
     row["flags"] += [sentence for sentence in facts if sentence]
     return {

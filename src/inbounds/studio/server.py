@@ -42,7 +42,9 @@ class Train(Person):
     minutes: Annotated[float, Field(gt=0, le=100_000)]
 
 
-def create_app(studio: Studio, port: int, token: str | None = None) -> tuple[FastAPI, Door]:
+def create_app(
+    studio: Studio, port: int, token: str | None = None, *, host: str = "", secure: bool = False
+) -> tuple[FastAPI, Door]:
     """The application, and the door before it."""
     app = FastAPI(title="inbounds studio", openapi_url=None, docs_url=None, redoc_url=None)
     _refusals(app)
@@ -51,7 +53,7 @@ def create_app(studio: Studio, port: int, token: str | None = None) -> tuple[Fas
     if PAGE.is_dir():
         app.add_api_route("/", lambda: FileResponse(PAGE / "index.html"), methods=["GET"])
         app.mount("/page", StaticFiles(directory=PAGE))
-    return app, Door(app, port, token)
+    return app, Door(app, port, token, host=host, secure=secure)
 
 
 def _refusals(app: FastAPI) -> None:
@@ -125,6 +127,19 @@ def _training_routes(studio: Studio) -> APIRouter:
     @routes.post("/api/train")
     def train(wanted: Train) -> dict[str, Any]:
         return studio.trainings.begin(wanted.minutes, wanted.who)
+
+    @routes.get("/api/train/mask/{number}")
+    def newest(number: int) -> Response:
+        """The newest mask of a scan while it trains, of the one slice that is looked at."""
+        entry, _ = studio.project.usable(number)
+        seen = studio.trainings.seen()
+        if entry.name not in seen.masks:
+            raise Missing(f"{entry.name}: this training looks at other scans")
+        shown = studio.plane(number, 0, seen.slices[entry.name])
+        mask = seen.masks[entry.name]
+        if mask.shape != shown.shape[1:]:
+            raise Conflict(f"{entry.name}: its file is another than that which trains; train again")
+        return Response(shown.picture(mask[None], 0).tobytes(), media_type="application/octet-stream")
 
     @routes.post("/api/export")
     def write(_: Person | None = None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from inbounds.scans.scan import header
 from inbounds.sources.folder import recognise
 from inbounds.studio.database import Conflict, Database, Missing
 
-PATIENCE = 1.0
+PATIENCE = 0.3
 """Seconds for which opening a project waits for the headers of new scans; the others are read meanwhile."""
 
 

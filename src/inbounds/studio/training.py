@@ -21,6 +21,8 @@ from inbounds.locks import lock_file
 from inbounds.runs.table import Row, read_rows
 from inbounds.studio.database import Conflict
 from inbounds.studio.job import last_words
+from inbounds.studio.preview import FILE as NEWEST
+from inbounds.studio.preview import Newest, choose, read_newest
 from inbounds.studio.project import Project
 from inbounds.studio.tables import write_tables
 from inbounds.writing import write_json
@@ -35,6 +37,7 @@ IDLE: dict[str, Any] = {
     "curves": {},
     "commands": [],
     "words": [],
+    "newest": None,
 }
 
 
@@ -46,6 +49,7 @@ class Trainings:
         self._turn = threading.Lock()
         self._begun: subprocess.Popen[bytes] | None = None
         self._curves: tuple[tuple[int, int], list[Row]] = (0, 0), []
+        self._seen: tuple[tuple[Path, int] | None, Newest] = None, Newest()
 
     @property
     def newest(self) -> Path | None:
@@ -96,6 +100,7 @@ class Trainings:
                 "left_out": {e.name: e.error for e in project.shelf.entries.values() if e.error and not e.gone},
                 "store": str(store or work / "store"),
                 "from": None if run is None else str(run),
+                "shown": choose(project, list(usable)),
                 "commands": [],
                 "words": [],
                 "sentence": "",
@@ -147,6 +152,16 @@ class Trainings:
             sentence = f"{folder}: damaged ({error}); train again"
             return IDLE | {"state": "failed", "sentence": sentence, "number": int(folder.name)}
 
+    def seen(self) -> Newest:
+        """The newest masks of the current training, while it runs."""
+        folder = self.newest
+        if folder is None or not (folder / NEWEST).is_file():
+            return Newest()
+        stamp = folder / NEWEST, (folder / NEWEST).stat().st_mtime_ns
+        if self._seen[0] != stamp:
+            self._seen = stamp, read_newest(folder)
+        return self._seen[1]
+
     def close(self) -> None:
         """Take leave of the job that was begun: if it is still at work, it goes on without us."""
         if self._begun is not None and self._begun.poll() is None:
@@ -161,6 +176,8 @@ class Trainings:
             epochs = made["settings"]["training"].get("epochs") or made.get("epochs") or 0
         curves, epoch = self._curves_of(run / "metrics.csv")
         told: dict[str, Any] = {"epoch": epoch, "epochs": epochs, "curves": curves, "words": words}
+        if about["state"] in RUNNING and (seen := self.seen()).masks:
+            told["newest"] = {"epoch": seen.epoch, "slices": seen.slices}
         if about["state"] == "training" and epochs:
             left = (time.time() - about["since"]) / epoch * (epochs - epoch) if epoch else about["minutes"] * 60
             told["sentence"] = f"epoch {min(epoch + 1, epochs)} of {epochs}, {_span(left)} left"

@@ -4,6 +4,16 @@ import * as api from "./api.js";
 import { attempt, count, el } from "./dom.js";
 import { state } from "./state.js";
 
+/** Files by name, and folders by how many files they have. */
+function listed(files) {
+  const folders = new Map();
+  for (const file of files) {
+    const name = file.includes("/") ? `${file.split("/")[0]}/` : file;
+    folders.set(name, (folders.get(name) ?? 0) + 1);
+  }
+  return [...folders].map(([name, number]) => (name.endsWith("/") ? `${name}  ${count(number, "file")}` : name));
+}
+
 export class ExportPage {
   constructor() {
     this.done = null;
@@ -18,7 +28,7 @@ export class ExportPage {
       el("div", { class: "row apart" },
         el("div", {}, el("h2", {}, "Export"), el("p", { class: "note" }, `${count(masks.length, "mask")}, ${accepted} accepted. Masks lie exactly over their scans, in the scans' own geometry.`)),
         el("button", { class: "main", "data-do": "export", onclick: () => this.#export() }, this.done ? "Export again" : "Export")),
-      this.done && el("section", { class: "card" }, el("h3", {}, "Written to"), el("pre", {}, this.done.folder), el("ul", {}, this.done.files.slice(0, 40).map((file) => el("li", {}, el("code", {}, file))))),
+      this.done && el("section", { class: "card" }, el("h3", {}, "Written to"), el("pre", {}, this.done.folder), el("ul", {}, listed(this.done.files).map((words) => el("li", {}, el("code", {}, words))))),
       this.done && el("section", { class: "card" }, el("h3", {}, "The commands that repeat it"), el("pre", {}, this.done.commands.join("\n"))),
     ].filter(Boolean));
   }

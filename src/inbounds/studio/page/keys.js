@@ -1,7 +1,7 @@
 // The keyboard: everything a hand with a mouse can do.
 
 import { copyOn, setPresent } from "./facts.js";
-import { look, rows } from "./panels.js";
+import { look } from "./panels.js";
 import { state } from "./state.js";
 import { TOOLS } from "./tools.js";
 
@@ -31,7 +31,7 @@ export function key(event, work) {
     s: () => work.right.querySelectorAll(".measure input")[0]?.focus(), v: () => work.right.querySelectorAll(".measure input")[2]?.focus(),
     f: () => work.reset(), m: () => toggle(work, "mask", 0.4), l: () => toggle(work, "labels", 1),
     "[": () => brush(work, -0.5), "]": () => brush(work, 0.5), "+": () => zoom(work, 1.25), "=": () => zoom(work, 1.25), "-": () => zoom(work, 0.8),
-    ",": () => neighbour(work, -1), ".": () => neighbour(work, 1),
+    ",": () => work.neighbour(-1), ".": () => work.neighbour(1),
   };
   const done = named[event.key] ?? letters[event.key.toLowerCase()];
   if (done) done();
@@ -61,11 +61,4 @@ function toggle(work, kind, usual) {
 function zoom(work, factor) {
   const canvas = work.views[0].viewport.canvas.getBoundingClientRect();
   work.views[0].viewport.zoomAt({ clientX: canvas.left + canvas.width / 2, clientY: canvas.top + canvas.height / 2 }, factor);
-}
-
-function neighbour(work, way) {
-  const there = rows(work.review).filter((row) => !row.error);
-  const at = there.findIndex((row) => row.id === state.scan);
-  const next = there[at + way];
-  if (next) work.open(next.id);
 }

@@ -1,7 +1,7 @@
 // Beside the picture: the scans on the left; tools, classes, overlay and what is known on the right.
 
 import { count, el } from "./dom.js";
-import { act, classes, scanRow, state, tell } from "./state.js";
+import { actOnAll, classes, scanRow, state, tell } from "./state.js";
 import { TOOLS } from "./tools.js";
 
 /** Fill both sides of a workspace. */
@@ -51,7 +51,7 @@ function verdict(work) {
     el("div", { class: "row" },
       el("button", { class: "main", onclick: () => work.accept() }, row.accepted ? "Accepted ✓" : "Accept"),
       el("small", {}, el("kbd", {}, "Enter"))),
-    el("p", { class: "note" }, "Or correct it: a click or a stroke where the mask is wrong is a label, and the next training begins with these weights."));
+    el("p", { class: "note" }, "Or correct it: click where the mask is wrong, and once more beside it, in the same slice. The next training begins with these weights."));
 }
 
 const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(value < 10 ? 1 : 0));
@@ -93,4 +93,4 @@ export function look(work, kind, value) {
 }
 
 /** Delete a class, or say why not. */
-export const deleteClass = (value) => act("class_delete", { value });
+export const deleteClass = (value) => actOnAll("class_delete", { value });

@@ -2,7 +2,7 @@
 
 import { ask, count, el, toast } from "./dom.js";
 import { deleteClass } from "./panels.js";
-import { act, classes, state, tell } from "./state.js";
+import { actOnAll, classes, state, tell } from "./state.js";
 import { imports } from "./imports.js";
 
 export function scansPage() {
@@ -32,14 +32,14 @@ function card(row) {
   return el("button", { class: "scan", "data-scan": row.id, onclick: () => tell({ open: row.id }) },
     el("div", { class: "thumb" }, el("img", { src: `/api/scans/${row.id}/thumbnail`, alt: "", loading: "lazy", decoding: "async" })),
     el("div", { class: "about" }, el("div", { class: "name" }, row.name),
-      el("small", {}, `${row.shape[2]} × ${row.shape[1]}, ${count(row.shape[0], "slice")}`), el("div", { class: "marks" }, tags)));
+      el("small", {}, row.shape ? `${row.shape[2]} × ${row.shape[1]}, ${count(row.shape[0], "slice")}` : "its header is being read"), el("div", { class: "marks" }, tags)));
 }
 
 function classEditor() {
   return el("div", { class: "row" }, classes().map((each) => el("form", { class: "row", onsubmit: (event) => event.preventDefault() },
-    el("input", { type: "color", value: each.colour, "aria-label": `colour of ${each.name}`, onchange: (event) => act("class", { value: each.value, name: each.name, colour: event.target.value }) }),
+    el("input", { type: "color", value: each.colour, "aria-label": `colour of ${each.name}`, onchange: (event) => actOnAll("class", { value: each.value, name: each.name, colour: event.target.value }) }),
     el("input", { value: each.name, size: Math.max(6, each.name.length), "aria-label": `name of class ${each.value}`, maxlength: 60,
-      onchange: (event) => act("class", { value: each.value, name: event.target.value.trim(), colour: each.colour }) }),
+      onchange: (event) => actOnAll("class", { value: each.value, name: event.target.value.trim(), colour: each.colour }) }),
     each.value !== 0 && el("button", { class: "quiet", type: "button", title: `Delete ${each.name}`, "aria-label": `delete ${each.name}`, onclick: () => deleteClass(each.value) }, "×"))),
     el("button", { onclick: addClass }, "Add a class"));
 }
@@ -49,7 +49,7 @@ async function addClass() {
   if (!answer?.name.trim()) return;
   const value = Math.max(0, ...classes().map((each) => each.value)) + 1;
   if (value > 9) return toast("nine classes are the most", true);
-  await act("class", { value, name: answer.name.trim(), colour: PALETTE[(value - 1) % PALETTE.length] });
+  await actOnAll("class", { value, name: answer.name.trim(), colour: PALETTE[(value - 1) % PALETTE.length] });
 }
 
 // Told apart by people who do not see all colours, on black.
@@ -57,7 +57,7 @@ const PALETTE = ["#ffb000", "#5db4e8", "#dc267f", "#3fd0a8", "#f0e442", "#fe6100
 
 async function rescan() {
   const before = state.project.scans.length;
-  if (await act("rescan", {})) {
+  if (await actOnAll("rescan")) {
     tell({ reload: true });
     setTimeout(() => toast(state.project.scans.length > before ? `${count(state.project.scans.length - before, "new scan")}` : "no new scans"), 700);
   }

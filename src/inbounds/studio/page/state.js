@@ -28,16 +28,20 @@ export function tell(news) {
 export async function refresh() {
   state.project = await api.get("/api/project");
   tell({ project: true });
+  if (state.project.scans.some((row) => !row.shape && !row.error)) refreshSoon(1000); // headers are being read
 }
 
 let waiting = null;
 /** Ask for the project again soon, once for many changes. */
-export function refreshSoon() {
-  waiting ??= setTimeout(() => { waiting = null; attempt(refresh); }, 250);
+export function refreshSoon(after = 250) {
+  waiting ??= setTimeout(() => { waiting = null; attempt(refresh); }, after);
 }
 
-/** Something a person did; the answer comes when it is on the disk. */
+/** Something a person did to the open scan; the answer comes when it is on the disk. */
 export const act = (kind, what) => attempt(() => api.post("/api/actions", { who: state.who, scan: state.scan, kind, ...what }));
+
+/** Something that is about no scan: classes, or a look for new scans. */
+export const actOnAll = (kind, what = {}) => attempt(() => api.post("/api/actions", { who: state.who, kind, ...what }));
 
 export const step = (way) => attempt(() => api.post(`/api/${way}`, { who: state.who }));
 

@@ -3,10 +3,13 @@
 import { el } from "./dom.js";
 
 export class Strip {
-  constructor(go, choose) {
+  /** `go` and `choose` are about slices; `step` goes to the scan before or after, where there is no list of them. */
+  constructor(go, choose, step) {
     this.canvas = el("canvas", { "aria-hidden": "true" });
     this.words = el("output");
-    this.element = el("div", { class: "strip" }, this.words, this.canvas);
+    const steps = [[-1, "‹", "scan before"], [1, "›", "next scan"]].map(([way, sign, words]) =>
+      el("button", { title: words, "aria-label": words, onclick: () => step(way) }, sign));
+    this.element = el("div", { class: "strip" }, el("span", { class: "steps" }, steps), this.words, this.canvas);
     this.state = { count: 1, n: 0, from: 0, labelled: new Set(), known: new Set(), masked: false };
     const at = (event) => {
       const box = this.canvas.getBoundingClientRect();

@@ -31,16 +31,19 @@ export class TrainPage {
           !busy && el("button", { class: "main", "data-do": "train", disabled: missing.length > 0, onclick: () => this.#train() }, first ? "Train" : "Train again"),
           busy && el("button", { "data-do": "stop", onclick: () => this.#ask("stop") }, "Stop"))),
       busy && el("div", { class: "bar" }, el("i", { "data-bar": "" })),
+      first && !missing.length && el("section", { class: "card" }, el("h3", {}, "What happens"), el("ul", {},
+        ["A network for these scans learns from what you labelled and the sizes that you know.", "Masks of some slices appear here while it does; all scans are segmented at its end.",
+          "You may close this page, or go on labelling: the next training takes in what is new."].map((words) => el("li", {}, words)))),
       missing.length > 0 && !busy && el("section", { class: "card" }, el("h3", {}, "Still missing"), el("ul", {}, missing.map((what) => el("li", {}, what)))),
+      this.#masks(training),
       !first && el("section", { class: "card" }, el("h3", {}, "How it goes"), this.#curves(training), el("p", { class: "note" }, "Each curve on a scale of its own: what the loss is made of, and its last value. The sum may rise while bounds come in.")),
-      this.#masks(),
       training.words?.length > 0 && el("section", { class: "card" }, el("h3", {}, "What was chosen for these data"), el("ul", {}, training.words.map((words) => el("li", {}, words)))),
       training.commands?.length > 0 && el("section", { class: "card" }, el("h3", {}, "The same by hand"), el("pre", {}, training.commands.join("\n"))),
     ].filter(Boolean));
     const bar = this.element.querySelector("[data-bar]");
     if (bar) bar.style.width = `${training.epochs ? (100 * training.epoch) / training.epochs : 3}%`;
     this.#plot(training);
-    if (training.state === "predicting" || training.state === "done" || busy) this.#fillMasks();
+    this.#fillMasks(training);
   }
 
   #curves(training) {
@@ -85,17 +88,21 @@ export class TrainPage {
     context.textAlign = "right"; context.fillText(String(last), width - 142, height - 6); context.textAlign = "left";
   }
 
-  #masks() {
-    return state.project.scans.some((row) => row.predicted) && el("section", { class: "card" }, el("h3", {}, "Newest masks"), this.live);
+  #masks(training) {
+    const words = training.newest ? `Newest masks · after epoch ${training.newest.epoch}` : "Masks of the last training, worst first";
+    return (training.newest || state.project.scans.some((row) => row.predicted)) && el("section", { class: "card" }, el("h3", {}, words), this.live);
   }
 
-  /** The middle slices of some scans with their masks, fetched when they are others. */
-  async #fillMasks() {
-    const shown = rows(true).filter((row) => row.predicted).slice(0, 12);
-    const key = JSON.stringify(shown.map((row) => [row.id, row.version, row.doubt, row.volumes]));
+  /** Some slices with their masks, fetched when they are others: of the network as it learns, else of the last one. */
+  async #fillMasks(training) {
+    const learning = training.newest && Object.entries(training.newest.slices).map(([name, n]) => ({ row: state.project.scans.find((row) => row.name === name), n })).filter(({ row }) => row);
+    const shown = learning || rows(true).filter((row) => row.predicted).slice(0, 12).map((row) => ({ row, n: null }));
+    const key = JSON.stringify([training.number, training.newest?.epoch, shown.map(({ row, n }) => [row.id, n, row.doubt, row.volumes])]);
     if (key === this.masks || !shown.length) return;
     this.masks = key;
-    this.live.replaceChildren(...await Promise.all(shown.map(picture)));
+    const path = (row, n) => (learning ? `/api/train/mask/${row.id}` : `/api/scans/${row.id}/mask/0/${n}`);
+    const pictures = await Promise.all(shown.map(({ row, n }) => picture(row, n, path)));
+    if (key === this.masks) this.live.replaceChildren(...pictures);
   }
 
   async #train() {
@@ -110,13 +117,15 @@ export class TrainPage {
 
 const HEAD = { idle: "Train a network on what you labelled", preparing: "Preparing", training: "Training", predicting: "Segmenting all scans", stopped: "Stopped", failed: "Training failed", done: "Done" };
 
-async function picture(row) {
+/** A slice under its mask; the middle one, if none is named. */
+async function picture(row, chosen, path) {
   const canvas = el("canvas");
   try {
     const scan = await api.opened(row.id, () => {});
     const plane = scan.planes[0];
-    const n = Math.floor(plane.count / 2);
-    const [image, mask] = await Promise.all([api.bytes(`/api/scans/${row.id}/image/0/${n}`), api.bytes(`/api/scans/${row.id}/mask/0/${n}`)]);
+    const n = chosen ?? Math.floor(plane.count / 2);
+    const [image, mask] = await Promise.all([api.bytes(`/api/scans/${row.id}/image/0/${n}`), api.bytes(path(row, n))]);
+    canvas.dataset.coloured = mask?.some((value) => value) ?? false;
     canvas.width = plane.columns;
     canvas.height = plane.rows;
     const context = canvas.getContext("2d");

@@ -4,10 +4,11 @@ import * as api from "./api.js";
 import { attempt, el, toast } from "./dom.js";
 import { factsPanel } from "./facts.js";
 import { fileSlice, middle, toPlane, toVoxel } from "./geometry.js";
-import { panels } from "./panels.js";
+import { around, over, scaleBar, under } from "./overlay.js";
+import { panels, rows } from "./panels.js";
 import { wire } from "./pointer.js";
 import { Slices } from "./slices.js";
-import { act, classOf, colours, scanRow, state } from "./state.js";
+import { act, colours, scanRow, state } from "./state.js";
 import { Strip } from "./strip.js";
 import { Gesture } from "./tools.js";
 import { Viewport } from "./viewport.js";
@@ -21,7 +22,7 @@ export class Workspace {
     this.gesture = null;
     this.hovered = null;
     this.views = [0, 1, 2].map((place) => this.#view(place));
-    this.strip = new Strip((n) => this.go(n), (n) => this.go(n, true));
+    this.strip = new Strip((n) => this.go(n), (n) => this.go(n, true), (way) => this.neighbour(way));
     this.left = el("aside", { class: "side", "aria-label": "Scans" });
     this.right = el("aside", { class: "side", "aria-label": "Tools and facts" });
     this.wait = el("div", { class: "wait", hidden: true });
@@ -38,7 +39,7 @@ export class Workspace {
     const box = el("div", { class: place ? "view" : "view large" }, canvas, Object.values(words));
     const viewport = new Viewport(canvas);
     const view = { place, box, words, viewport, asked: 0 };
-    viewport.overlay = (context) => this.#overlay(context, view);
+    viewport.overlay = (context) => over(this, view, context);
     wire(viewport, {
       panning: () => state.tool === "pan" || this.spaceHeld,
       begin: (event) => this.#begin(view, event),
@@ -72,8 +73,9 @@ export class Workspace {
   async open(id) {
     if (id === null || id === undefined) return this.panels();
     state.scan = id;
-    this.#saying(`reading ${scanRow(id)?.name ?? ""}`);
-    const said = await attempt(() => api.opened(id, (share) => this.#saying(`reading ${scanRow(id)?.name ?? ""}`, share)));
+    const words = `reading ${scanRow(id)?.name ?? ""}`;
+    this.#saying(words);
+    const said = await attempt(() => api.opened(id, (share) => { if (state.scan === id) this.#saying(words, share); }));
     if (state.scan !== id) return undefined;
     this.wait.hidden = Boolean(said);
     if (!said) return this.#saying(scanRow(id)?.error ?? "this scan cannot be shown");
@@ -141,7 +143,7 @@ export class Workspace {
     const n = this.at(number);
     const ask = ++view.asked;
     const masked = this.open_.row.predicted && state.look.mask > 0;
-    this.#words(view, plane);
+    around(this, view, plane);
     view.viewport.restyle({ colours: colours(), ...state.look }, this.level);
     const got = await attempt(() => Promise.all([this.slices.image(number, n), this.slices.label(number, n), masked ? this.slices.mask(number, n) : null]));
     if (got && ask === view.asked && plane === view.viewport.plane) {
@@ -151,21 +153,6 @@ export class Workspace {
       view.box.dataset.slice = String(n);
       if (view.place === 0) this.slices.prefetch(number, n, plane.count, this.way);
     }
-  }
-
-  #words(view, plane) {
-    const letters = plane.letters ?? {};
-    for (const side of ["left", "right", "top", "bottom"]) view.words[side].textContent = letters[side] ?? "";
-    view.words.what.textContent = view.place ? plane.name : `${plane.name} · ${this.open_.row.name}`;
-    if (view.place === 0) this.#scaleBar(view, plane);
-  }
-
-  #scaleBar(view, plane) {
-    const ratio = window.devicePixelRatio || 1;
-    const pixels = view.viewport.centre ? view.viewport.scale.x / plane.mm.across / ratio : 1;
-    const mm = [100, 50, 20, 10, 5, 2, 1].find((each) => each * pixels < 160) ?? 1;
-    view.words.scale.style.width = `${mm * pixels}px`;
-    view.words.scale.textContent = `${mm} mm`;
   }
 
   #strip() {
@@ -196,7 +183,7 @@ export class Workspace {
     const done = await gesture.end();
     const last = gesture.voxels.at(-1).map((value, axis) => Math.min(this.open_.row.shape[axis] - 1, Math.max(0, Math.round(value))));
     this.voxel = last;
-    if (done) await this.changed();
+    await (done ? this.changed() : this.refresh());
     if (this.gesture === gesture) this.gesture = null;
     view.viewport.draw();
   }
@@ -254,51 +241,16 @@ export class Workspace {
   reset() {
     this.level = [0, 255];
     this.views.forEach((view) => { view.viewport.fit(); view.viewport.restyle({}, this.level); });
-    if (this.open_) this.#scaleBar(this.views[0], this.plane(this.order[0]));
+    if (this.open_) scaleBar(this.views[0], this.plane(this.order[0]));
   }
 
   #hover(view, event) {
     if (!this.open_) return;
     const place = event && view.viewport.under(event);
     this.hovered = place && view.viewport.inside(place) ? { view, place } : null;
-    view.words.where.textContent = this.hovered ? this.#where(view, place) : "";
+    view.words.where.textContent = this.hovered ? under(this, view, place) : "";
     view.viewport.draw();
-    if (view.place === 0) this.#scaleBar(view, view.viewport.plane);
-  }
-
-  #where(view, place) {
-    const { plane, shown } = view.viewport;
-    const [x, y] = [Math.round(place.x), Math.round(place.y)];
-    const [slice, row, column] = toVoxel(plane, view.shown ?? 0, x, y);
-    const [low, high] = this.open_.window;
-    const value = shown.image ? low + (shown.image[y * plane.columns + x] / 255) * (high - low) : NaN;
-    const label = shown.labels?.[y * plane.columns + x] ?? 255;
-    const named = label === 255 ? "" : ` · ${classOf(label)?.name ?? label}`;
-    return `slice ${slice + 1}, row ${row}, column ${column} · about ${Number(value.toPrecision(3))}${named}`;
-  }
-
-  #overlay(context, view) {
-    if (!this.open_) return;
-    const { viewport } = view;
-    if (view.place || this.crossed) {
-      const { x, y } = toPlane(viewport.plane, this.voxel);
-      const at = viewport.toCanvas(x, y);
-      context.strokeStyle = "#ffffff59";
-      context.lineWidth = 1;
-      context.beginPath();
-      context.moveTo(at.x, 0); context.lineTo(at.x, viewport.canvas.height);
-      context.moveTo(0, at.y); context.lineTo(viewport.canvas.width, at.y);
-      context.stroke();
-    }
-    if (this.gesture?.viewport === viewport) this.gesture.draw(context, viewport);
-    else if (this.hovered?.view === view && (state.tool === "brush" || state.tool === "eraser")) {
-      const at = viewport.toCanvas(this.hovered.place.x, this.hovered.place.y);
-      context.strokeStyle = state.tool === "eraser" ? "#ffffff" : classOf(state.klass)?.colour ?? "#ffffff";
-      context.lineWidth = 1.5 * (window.devicePixelRatio || 1);
-      context.beginPath();
-      context.arc(at.x, at.y, Math.max(2, (state.radius * viewport.scale.x) / viewport.plane.mm.across), 0, 2 * Math.PI);
-      context.stroke();
-    }
+    if (view.place === 0) scaleBar(view, view.viewport.plane);
   }
 
   #facts() {
@@ -310,6 +262,13 @@ export class Workspace {
   panels() {
     panels(this);
     this.#facts();
+  }
+
+  /** Open the scan before or after this one in the list. */
+  neighbour(way) {
+    const there = rows(this.review).filter((row) => !row.error);
+    const next = there[there.findIndex((row) => row.id === state.scan) + way];
+    if (next) this.open(next.id);
   }
 
   async accept() {
