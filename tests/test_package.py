@@ -43,6 +43,7 @@ BESIDE = [
     "Ascent",
     "Exact",
     "Known",
+    "Patches",
     "Proposals",
     "Regulariser",
     "Scans",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from inbounds.losses import Ascent, Exact, Proposals, cross_entropy
     from inbounds.regions.compactness import compactness
     from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
+    from inbounds.regions.patches import Patches
     from inbounds.regions.scans import Scans
     from inbounds.regions.shape import centroid, moment, spread
     from inbounds.regions.size import size
@@ -34,7 +35,9 @@ _ROOMS = {
     "annotations": "UNLABELLED Annotation",
     "constraints": "Common Constraint Fixed Individual Interval Known Tags hinge log_barrier quadratic typical_values",
     "losses": "Ascent Exact Proposals cross_entropy",
-    "regions": "Scans centroid compactness fraction mean_intensity moment size spread statistic variance_intensity",
+    "regions": (
+        "Patches Scans centroid compactness fraction mean_intensity moment size spread statistic variance_intensity"
+    ),
     "regularisers": "Regulariser agreement border normalised_cut pairwise",
     "supervision": "Supervision Terms recipes",
 }
@@ -51,6 +54,7 @@ __all__ = [
     "Individual",
     "Interval",
     "Known",
+    "Patches",
     "Proposals",
     "Regulariser",
     "Scans",
