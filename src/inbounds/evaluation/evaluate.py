@@ -142,8 +142,7 @@ def _scan(
     if largest:
         mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
     rows = _satisfied(row, run, probs, mask, batch)
-    depth, height, width = record.spacing
-    fitted = (depth, height / record.fit.scale[0], width / record.fit.scale[1])
+    fitted = record.grid_spacing
     voxel = fitted[0] * fitted[1] * fitted[2] / 1000
     if truth is None or not record.truth:
         return rows + _agreement(row, run, mask, batch, voxel)

@@ -26,7 +26,9 @@ from inbounds.scans.pictures import PictureGeometry
 from inbounds.scans.scan import header, same_geometry
 from inbounds.sources.source import Extent, read_image, stacked
 from inbounds.store.brightness import black_and_white, on_grid
-from inbounds.store.grid import GridWindow
+from inbounds.store.depth import count as count_slices
+from inbounds.store.depth import turned, turned_back, turned_sides, turned_spacing
+from inbounds.store.grid import GridWindow, nearest
 from inbounds.store.needs import check_memory, predicting
 from inbounds.store.prepare import placed, read_plan
 from inbounds.store.record import Record
@@ -132,21 +134,23 @@ class Predictor:
             notes.append(f"{files[0]}: pictures do not say how large a pixel is; taken as 1 mm, slices 1 mm apart")
         elif head.spacing == LOST and self.plan.pixel not in (None, 1.0):
             notes.append(f"{files[0]}: its spacing is exactly 1 mm, as if it was lost, and the scan is resampled by it")
-        _, height, width = head.spacing
+        axis = self.plan.axis
+        sides, spacing = turned_sides(head.shape, axis), turned_spacing(head.spacing, axis)
+        _, height, width = spacing
         if max(height, width) > 1.5 * min(height, width):  # hardly the pixels of a slice
             notes.append(
                 f"{files[0]}: its pixels are {height:g} x {width:g} mm, as if its slices lay along another axis than "
                 "the file's last, where they are looked for"
             )
-        fit = placed(str(files[0]), head.shape[1:], head.spacing, self.plan)
+        fit = placed(str(files[0]), sides[1:], spacing, self.plan)
         size = sum(one.size for one in heads) * (1 + (len(heads) > 1))
-        extent = Extent(head.shape, head.spacing, len(heads), size)
+        extent = Extent(sides, spacing, len(heads), size)
         kept = (len(self.classes) + 1) * probabilities
         check_memory(predicting(extent, fit, self.plan.dtype, kept), str(files[0]), extent, fit)
         # What the network sees is all that is kept of the voxels.
-        stored = self._stored(stacked([read_image(one) for one in heads]), fit)
-        prediction = self._found(stored, fit, head.spacing, str(files[0]), probabilities)
-        return replace(prediction, notes=tuple(notes), header=head)
+        stored = self._stored(turned(stacked([read_image(one) for one in heads]), axis), fit, spacing)
+        prediction = self._found(stored, fit, spacing, str(files[0]), probabilities, sides[0])
+        return replace(self._turned_back(prediction), notes=tuple(notes), spacing=head.spacing, header=head)
 
     def predict_array(
         self,
@@ -172,21 +176,33 @@ class Predictor:
                     f"an array of shape {image.shape}: channel {number} is constant, empty or not finite; "
                     "check that this is the scan you meant"
                 )
+        channels, spacing = turned(channels, self.plan.axis), turned_spacing(spacing, self.plan.axis)
         fit = placed("the array", channels.shape[2:], spacing, self.plan)
-        return self._found(self._stored(channels, fit), fit, spacing, "the array", probabilities)
+        stored = self._stored(channels, fit, spacing)
+        found = self._found(stored, fit, spacing, "the array", probabilities, channels.shape[1])
+        return self._turned_back(found)
 
     def predict_stored(self, store: Store, record: Record) -> Prediction:
         """Segment a scan of a store that was prepared as the run's, as if it came from its file."""
         stored = store.images[record.first : record.range.stop]
-        return self._found(stored, record.fit, record.spacing, f"{store.path}, {record.name}", keep=False)
+        name = f"{store.path}, {record.name}"
+        return self._found(stored, record.fit, record.spacing, name, False, record.original_slices)
+
+    def _turned_back(self, found: Prediction) -> Prediction:
+        """What was found, along the axes of the file."""
+        axis, probabilities = self.plan.axis, found.probabilities
+        if probabilities is not None:
+            probabilities = turned_back(probabilities, axis)
+        return replace(found, mask=np.ascontiguousarray(turned_back(found.mask, axis)), probabilities=probabilities)
 
     def _stored(
-        self, image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow
-    ) -> Shaped[np.ndarray, "slices channels H W"]:
+        self, image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow, spacing: Spacing
+    ) -> Shaped[np.ndarray, "grid_slices channels H W"]:
         """A scan as the run's store would have it."""
-        stored = np.empty((image.shape[1], len(image), *fit.shape), dtype=self.plan.dtype)
+        slices = count_slices(image.shape[1], spacing[0], self.plan.slice_spacing)
+        stored = np.empty((slices, len(image), *fit.shape), dtype=self.plan.dtype)
         first = 0
-        for piece in on_grid(image, fit, self.plan.dtype, black_and_white(image, self.plan.window)):
+        for piece in on_grid(image, fit, self.plan.dtype, black_and_white(image, self.plan.window), slices):
             stored[first : first + len(piece)] = piece
             first += len(piece)
         return stored
@@ -198,6 +214,7 @@ class Predictor:
         spacing: Spacing,
         name: str,
         keep: bool,
+        originals: int,
     ) -> Prediction:
         mask = np.zeros((len(stored), *fit.original), dtype=np.uint8)
         kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None
@@ -212,6 +229,9 @@ class Predictor:
             if kept is not None:
                 for k, plane in enumerate(probs.half().cpu().numpy().swapaxes(0, 1)):
                     kept[k, some] = fit.back(plane, outside=int(k == 0))
+        if originals != len(mask):
+            places = nearest(originals, len(mask))
+            mask, kept = mask[places], None if kept is None else kept[:, places]
         doubts: list[Doubt] = []
         if self.doubt or self.largest:
             largest = keep_largest(mask)

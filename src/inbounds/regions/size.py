@@ -81,7 +81,7 @@ _COLUMNS = FactColumns(
         "size_mm2": lambda value, at: value / math.prod(at.spacing[1:]) if at.slices is None else math.nan,
         "volume_ml": lambda value, at: value * 1000 / math.prod(at.spacing),
     },
-    to_grid=lambda values, at: [value * math.prod(at.scale) for value in values],
+    to_grid=lambda values, at: [value * math.prod(at.scale) * at.deep for value in values],
     moved=lambda fact, motion: fact * motion.factor.square()[:, None, None],
     refused=_refused,
 )

@@ -69,7 +69,7 @@ class Row:
         name, klass, index = self.cells["case"], self.cells["class"], self.number("slice")
         if name not in cases:
             raise BadInput(f"{self.where}: no case {name!r}; {nearest(name, cases)}")
-        slices = cases[name].slices
+        slices = cases[name].original_slices
         if klass not in classes and not (klass.isdecimal() and int(klass) < len(classes)):
             raise BadInput(f"{self.where}: no class {klass!r}; {nearest(klass, classes)}")
         if index is not None and not (index.is_integer() and 0 <= index < slices):
