@@ -15,6 +15,7 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.config.build import in_training
 from inbounds.config.settings import Settings
+from inbounds.config.volumes import plan_volumes, wants_volumes
 from inbounds.store.doubts import MARGIN, doubts
 from inbounds.store.store import FULL, Store
 
@@ -158,6 +159,8 @@ def plan(
             layer["regularisers"]["pairwise"]["term"]["stride"] = 4
     if not full and settings.proposals is None:
         _bound(layer, words, settings, known, taught, margin)
+    if wants_volumes(settings, store):
+        plan_volumes(layer, words, settings, store, gpu=gpu)
     return Plan(layer, tuple(words))
 
 

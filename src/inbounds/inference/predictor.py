@@ -18,10 +18,11 @@ from inbounds.inference.forward import chunk
 from inbounds.inference.forward import probabilities as forward
 from inbounds.inference.largest import keep_largest
 from inbounds.inference.prediction import Prediction, regions
+from inbounds.networks import sees_volumes
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run, open_runs
-from inbounds.scans.format import Spacing
+from inbounds.scans.format import Mask, Spacing
 from inbounds.scans.pictures import PictureGeometry
 from inbounds.scans.scan import header, same_geometry
 from inbounds.sources.source import Extent, read_image, stacked
@@ -219,11 +220,11 @@ class Predictor:
         mask = np.zeros((len(stored), *fit.original), dtype=np.uint8)
         kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None
         K, agreed = len(self.classes), []
-        step = chunk(fit.shape)
+        step = len(mask) if any(map(sees_volumes, self.networks)) else chunk(fit.shape)
         for first in range(0, len(mask), step):  # what is in the scan's own size is never held for all classes at once
             some = slice(first, first + step)
             probs, others = self._look(as_float(torch.from_numpy(stored[some]).to(self.device)), name)
-            passes = np.stack([most_probable(one).to(torch.uint8).cpu().numpy() for one in (probs, *others)])
+            passes = np.stack([_mask(probs), *others])
             mask[some] = fit.back(passes[0])
             agreed.append(shared(passes[0], passes[1:], K))
             if kept is not None:
@@ -244,8 +245,8 @@ class Predictor:
             mask, regions(mask, self.classes, spacing, fit, doubts, self.seen), spacing, probabilities=kept
         )
 
-    def _look(self, image: Float[Tensor, "B channels H W"], name: str) -> tuple[Tensor, list[Tensor]]:
-        """Probabilities, and those to compare them with: of the mirrored images, and of each of several runs."""
+    def _look(self, image: Float[Tensor, "B channels H W"], name: str) -> tuple[Tensor, list[Mask]]:
+        """Probabilities, and masks to compare theirs with: of the mirrored images, and of each of several runs."""
 
         def each(seen: Tensor) -> list[Tensor]:
             return [forward(network, seen) for network in self.networks]
@@ -260,8 +261,9 @@ class Predictor:
         probs = torch.stack(alone).mean(dim=0)
         if not self.doubt:
             return probs, []
-        turned = [torch.stack(each(image.flip(axis))).mean(dim=0).flip(axis) for axis in MIRRORED]
-        return probs, turned + (alone if len(alone) > 1 else [])
+        runs = [_mask(one) for one in alone] if len(alone) > 1 else []
+        del alone
+        return probs, [_mask(torch.stack(each(image.flip(axis))).mean(dim=0).flip(axis)) for axis in MIRRORED] + runs
 
     def _check_channels(self, what: str, count: int) -> None:
         if count != self.run.channels:
@@ -269,6 +271,10 @@ class Predictor:
                 f"{what}: {count} channels given, and {self.run.path} was trained on {self.run.channels}; give one "
                 "file for each, in the order of the training data (NAME_0000, NAME_0001, ...)"
             )
+
+
+def _mask(probs: Float[Tensor, "B K H W"]) -> Mask:
+    return most_probable(probs).to(torch.uint8).cpu().numpy()
 
 
 def _device(name: str) -> torch.device:

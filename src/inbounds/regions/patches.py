@@ -195,12 +195,17 @@ class Patches(Scans):
     @property
     def voxels(self) -> Float[Tensor, "S 1 1"]:
         """How many voxels each scan has."""
-        return self.sides.double().prod(dim=1)[:, None, None]
+        return self.sides.to(self._exact).prod(dim=1)[:, None, None]
+
+    @property
+    def _exact(self) -> torch.dtype:
+        """What voxels are counted in; some devices have no float64."""
+        return torch.float32 if self.sides.device.type == "mps" else torch.float64
 
     def complete(self) -> Bool[Tensor, "S K 1"]:
         """Whether all of a scan is known: the patches cover it, or somebody has seen the rest."""
-        covered = Scans.total(self, (1 / self.copies.double()).flatten(1).sum(dim=1))[:, None, None]
-        whole = covered >= self.voxels - 0.5
+        covered = Scans.total(self, (1 / self.copies.to(self._exact)).flatten(1).sum(dim=1))[:, None, None]
+        whole = covered > self.voxels * (1 - 1e-6) - 0.5
         return whole if self.outside is None else whole | ~self.outside[..., :1].isnan()
 
     def rim(self) -> Bool[Tensor, "B *space"]:

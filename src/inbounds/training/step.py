@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.augment import Augment
+from inbounds.batches.patches import PatchSamples
 from inbounds.batches.samples import Batch, Group, Samples
 from inbounds.regions.scans import Scans
 from inbounds.supervision import Supervision
@@ -41,6 +42,7 @@ class Step:
         schedule: Sets the learning rate and the weights of the step.
         teacher: A network, usually that mean, whose view of each image the supervision gets to see.
         scan_sizes: What is remembered of scans, where a constraint is on whole ones and batches are not.
+        patches: Of volumes, which take the place of the samples' slices and are augmented already.
     """
 
     def __init__(
@@ -59,13 +61,14 @@ class Step:
         schedule: Schedule | None = None,
         teacher: Callable[..., Any] | None = None,
         scan_sizes: ScanSizes | None = None,
+        patches: PatchSamples | None = None,
     ) -> None:
         self.network: Callable[..., Any] = network
         self.supervision: Callable[..., Any] = supervision
         self.samples, self.optimiser, self.schedule = samples, optimiser, schedule
-        self.teacher, self.scan_sizes = teacher, scan_sizes
+        self.teacher, self.scan_sizes, self.patches = teacher, scan_sizes, patches
         self.teaching = teacher is not None
-        self.augment = None if augment == Augment() else augment
+        self.augment = None if augment == Augment() or patches is not None else augment
         self.backward, self.stream, self.whole_scans, self.compiled = backward, stream, whole_scans, compiled
         self.mean: tuple[list[Tensor], list[Tensor], float] | None = None
         if mean is not None:
@@ -160,6 +163,8 @@ class Step:
         return index
 
     def _batch(self, index: Int[Tensor, " B"]) -> Batch:
+        if self.patches is not None:
+            return self.patches.batch(index, plain=self.teaching)
         if not self.whole_scans:
             return self.samples.batch(index)
         one = torch.zeros(len(index), dtype=torch.long, device=self.stream.device)
