@@ -31,7 +31,8 @@ def bench(
     sections: Annotated[
         str,
         typer.Option(
-            help="Some of memory,steps,method,modes,many,epoch,comparison,plain,growth,scans; all but the last."
+            help="Some of memory,steps,method,modes,many,epoch,comparison,plain,growth,patches,scans; "
+            "all but the last two."
         ),
     ] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Tiny, to see that it works.")] = False,

@@ -14,6 +14,7 @@ import torch
 
 from benchmarks.scans import FORMS, measure
 from benchmarks.timing import Epochs, Many, Plain, Row, Steps, Training, Way, in_turn, row, warm_up
+from benchmarks.volumes import PATCHES, patches
 from inbounds.config import read_settings
 from inbounds.config.plan import REGULARISERS
 from inbounds.config.plan import plan as plan_for
@@ -28,14 +29,14 @@ from inbounds.training.data import Data
 from inbounds.training.loop import Trainer
 from inbounds.training.stream import WARM
 
-SECTIONS = ("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth", "scans")
+SECTIONS = ("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth", "patches", "scans")
 """In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
 EARLY = WARM + 1
 """Epochs after which nothing new happens: training and validation have been captured."""
 ONLY = {"cuda": ("many", "comparison"), "cpu": ("growth", "scans")}
 """Sections of one device alone."""
-ASKED = ("scans",)
-"""Sections that are measured where they are named: they take long, and gigabytes of disk."""
+ASKED = ("patches", "scans")
+"""Sections that are measured where they are named: they take long, and the second gigabytes of disk."""
 COMPARED = (
     "partial",
     "proposals_tags",
@@ -103,6 +104,7 @@ class Scale:
         network: What is trained.
         scan: Slices, rows and columns of the scan that is prepared and predicted.
         forms: In which formats.
+        patches: Slices, rows and columns of patches of volumes.
     """
 
     side: int = 256
@@ -118,11 +120,12 @@ class Scale:
     network: tuple[str, ...] = ("network.name=enet",)
     scan: tuple[int, int, int] = (800, 512, 512)
     forms: tuple[str, ...] = FORMS
+    patches: tuple[tuple[int, int, int], ...] = PATCHES
 
 
 TINY = ("network.name=residual_unet", "network.settings={width=4}")
 FEW = ("partial", "penalty_2", "full")
-QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1])
+QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1], ((4, 48, 48),))
 """To see that everything works; its numbers mean nothing."""
 
 
@@ -376,6 +379,12 @@ class Bench:
             images, batch = len(trainer.samples), trainer.run.settings.training.batch
             measured = row("growth", f"images_{images}", batch, times[key], images=images)
             rows.append(measured | {"ms_per_image": measured["ms"] / images})
+        return rows
+
+    def patches(self) -> list[Row]:
+        """A step of the default method on volumes, by the size of a patch, and what the estimate of the rest adds."""
+        rows = patches(self.folder / "volumes", self.scale.patches, self.device, self.measure)
+        _forget()
         return rows
 
     def scans(self) -> list[Row]:

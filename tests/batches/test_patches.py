@@ -138,13 +138,16 @@ class Truth:
     def __init__(self, made: PatchSamples, truth: Tensor) -> None:
         self.made, self.truth = made, truth
 
-    def outside(self, shown: object) -> Tensor:
-        return self._less(shown, shown.copies[0], shown.centred, self._whole(3), (-3, -2, -1))
+    def outside(self, shown: object) -> tuple[Tensor, Tensor]:
+        whole = self._whole(3)
+        rest = self._less(shown, shown.copies[0], shown.centred, whole, (-3, -2, -1))
+        return rest, whole[shown.scan][:, None, :1]
 
-    def outside_of_slices(self, shown: object) -> Tensor:
+    def outside_of_slices(self, shown: object) -> tuple[Tensor, Tensor]:
         rows = shown.rows[0][:, :, 0, 0]
         each = torch.stack([self._sums(one[None], 2) for one in self.truth.double()])[rows]
-        return (each - self._sums_of(shown, shown.copies[1], shown.centred[:, 1:], (-2, -1))).flatten(0, 1)[:, None]
+        seen = self._sums_of(shown, shown.copies[1], shown.centred[:, 1:], (-2, -1))
+        return (each - seen).flatten(0, 1)[:, None], each.flatten(0, 1)[:, None, :1]
 
     def _whole(self, _axes: int) -> Tensor:
         firsts = [*self.made.firsts.tolist(), len(self.truth)]

@@ -156,6 +156,21 @@ def test_an_estimate_of_some_scans_or_classes_is_enough_for_these() -> None:
     torch.testing.assert_close(unknown[1], size(whole())[1])
 
 
+def test_an_estimate_that_breaks_the_bounds_is_brought_into_them_first() -> None:
+    """Whoever finds everything everywhere, takes a patch for the share of the scan that it is."""
+    everywhere = torch.full((1, 3, *SIDES), 0.9, dtype=torch.float64)
+    patches = Patches.at("a", torch.tensor([[0, 0, 0]]), PATCH, SIDES).estimated(everywhere)
+    facts = {"size": torch.full((1, 3, 1), 50.0), "present": torch.ones(1, 3, 1)}
+    known = Annotation(torch.full((1, *PATCH), 255), scan_facts=facts, scans=patches)
+    bounds = Constraint(size, Individual(relative=0.1), scope="volume")
+    shown, share = torch.zeros(1, 3, *PATCH, dtype=torch.float64), 36 / 210
+    torch.testing.assert_close(bounds.values(shown, None, known)[0, :, 0], torch.full((2,), 55 * (1 - share)).double())
+    assert bounds(torch.full_like(shown, 50 / 210), None, known) == 0
+    assert size(shown, scans=patches)[0, 1].item() == pytest.approx(0.9 * 174)  # which is measured as it is
+    nothing = Patches.at("a", torch.tensor([[0, 0, 0]]), PATCH, SIDES).estimated(0 * everywhere)
+    assert not nothing.complete().any()  # who found nothing cannot say where the rest is
+
+
 def test_slices_that_were_cropped_are_measured_as_whole_slices() -> None:
     """Facts of images, where each image is a part of its own."""
     slices = random_probs(2, 2, (6, 8))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
 from inbounds.annotations.annotation import UNLABELLED, Annotation
@@ -55,12 +55,12 @@ class Shown:
 class Estimate(Protocol):
     """What somebody has found in whole scans."""
 
-    def outside(self, shown: Shown) -> Float[Tensor, "B K 7"]:
-        """The sums over what patches do not show of their scans."""
+    def outside(self, shown: Shown) -> tuple[Float[Tensor, "B K 7"], Float[Tensor, "B K 1"]]:
+        """The sums over what patches do not show of their scans, and what was found in all of these."""
         ...
 
-    def outside_of_slices(self, shown: Shown) -> Float[Tensor, "N K 5"]:
-        """The sums over what they do not show of their slices."""
+    def outside_of_slices(self, shown: Shown) -> tuple[Float[Tensor, "N K 5"], Float[Tensor, "N K 1"]]:
+        """The same of their slices."""
         ...
 
 
@@ -237,18 +237,18 @@ class PatchSamples:
         order = torch.arange(batch * depth, device=slices.device)
         sides = self.sides[shown.scan]
         places = shown.centred.transpose(1, 2).flatten(0, 1)
-        outside = None if self.estimate is None else self.estimate.outside(shown)
-        of_slices = None
+        outside = (None, None) if self.estimate is None else self.estimate.outside(shown)
+        of_slices: tuple[Tensor | None, Tensor | None] = None, None
         if self.estimate is not None and self.of_slices:
             of_slices = self.estimate.outside_of_slices(shown)
-        whole = Patches(owner, batch, places, shown.copies[0].flatten(0, 1), sides, outside)
+        whole = Patches(owner, batch, places, shown.copies[0].flatten(0, 1), sides, *outside)
         alone = Patches(
             order,
             len(order),
             places[:, 1:],
             shown.copies[1].flatten(0, 1),
             self.within.expand(len(order), 2),
-            of_slices,
+            *of_slices,
         )
         weight = samples.label_weight
         rim = (places[:, 1:].abs() > ((self.within - 1) / 2 - 1).reshape(2, 1, 1)).any(dim=1)
@@ -274,7 +274,7 @@ def in_space(facts: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {**facts, **padded}
 
 
-def whole_volume(labels: UInt8[Tensor, "d h w"]) -> tuple[Patches, Patches]:
+def whole_volume(labels: Integer[Tensor, "d h w"]) -> tuple[Patches, Patches]:
     """One volume that is shown as it is, as a part of a scan and of its slices."""
     depth, *sides = labels.shape
     device, order = labels.device, range(depth)

@@ -61,6 +61,9 @@ class Training(Model):
     """Of volumes, slices, rows and columns of a patch; if not given, what fits the device. `batch` counts patches."""
     around_labels: float = Field(default=0.5, ge=0, le=1)
     """The share of patches that are drawn around labelled voxels, each class as often; the others lie anywhere."""
+    estimate: bool = True
+    """Of bounds on whole scans, and on slices that patches show a part of: what is outside of a patch counts as the
+    averaged network found it lately. Without, only upper sides act."""
     whole_scans: bool | None = None
     """A batch is one whole scan; by default where a constraint is on volumes."""
     repeats: int = Field(default=1, ge=1, le=10_000)

@@ -139,8 +139,8 @@ class Constraint:
             return self._whole(probs, annotation)[0]
         classes = constrained(self.classes, probs.shape[1])
         given = self._inputs(image, annotation)
-        if isinstance(scans := given["scans"], Patches):
-            given["scans"] = scans.chosen(classes)
+        if isinstance(scans := given["scans"], Patches) and annotation is not None:
+            given["scans"] = self._calibrated(scans.chosen(classes), probs, annotation)
         return self.statistic(select(probs, classes), **given)
 
     def _estimates(self, annotation: Annotation) -> bool:
@@ -247,6 +247,17 @@ class Constraint:
             return self.statistic.inputs(image, None)
         scans = annotation.scans if self.scope == "volume" else annotation.patches
         return self.statistic.inputs(image, scans)
+
+    def _calibrated(self, patches: Patches, probs: Tensor, annotation: Annotation) -> Patches:
+        """Patches whose rest is estimated as the bounds allow, where these are on sizes."""
+        if patches.found is None or self.statistic.presence is None:
+            return patches
+        presence = self.statistic.presence(probs, **self._inputs(None, annotation))
+        pixel, found = presence[0], patches.found
+        facts = self._facts(probs.shape[1], annotation)
+        knowledge = Knowledge(facts, found, self.statistic.fact, presence, self.scope == "image")
+        bounds = self.bounds.interval(knowledge)
+        return patches.within(bounds.lower / pixel, bounds.upper / pixel)
 
     def _patches(self, annotation: Annotation) -> Patches | None:
         """Which parts of what is measured the batch shows, where it does not show all."""

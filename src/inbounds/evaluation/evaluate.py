@@ -25,6 +25,7 @@ from inbounds.inference.forward import probabilities
 from inbounds.inference.largest import keep_largest
 from inbounds.locks import locked
 from inbounds.memory import require
+from inbounds.networks import sees_volumes
 from inbounds.regions import Scans
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_epoch, load_network
@@ -106,11 +107,14 @@ def _check_memory(run: Run, slices: int) -> None:
     """Refuse a scan that memory has no room for, as all of it is measured at once.
 
     For each pixel on the grid it takes 4 bytes for each channel, 8 for each class, as probabilities and as a mask, and
-    9 for the mask and the truth.
+    9 for the mask and the truth; a network of volumes holds probabilities three times more.
     """
+    held = 20 if run.settings.network.dimensions == 3 else 8
     pixels = slices * math.prod(run.opened_store().shape)
     what = f"{run.store}: evaluating a scan of {slices:,} slices on a grid of {by(run.opened_store().shape)} pixels"
-    require(pixels * (4 * run.channels + 8 * (len(run.classes) + 1) + 9), what, "prepare a smaller grid, or cut scans")
+    require(
+        pixels * (4 * run.channels + held * (len(run.classes) + 1) + 9), what, "prepare a smaller grid, or cut scans"
+    )
 
 
 def predict_slices(
@@ -119,9 +123,15 @@ def predict_slices(
     """Masks of a few slices by their position in the store, for looking at: 1, 2, ... are the run's classes."""
     if not positions:
         return {}
-    images = torch.from_numpy(run.opened_store().images[list(positions)]).to(device)
-    masks = most_probable(probabilities(load_network(run, model or run.default_model, device), as_float(images)))
-    return dict(zip(positions, masks.to(torch.uint8).cpu().numpy(), strict=True))
+    store, network = run.opened_store(), load_network(run, model or run.default_model, device)
+    groups = [list(positions)]
+    if sees_volumes(network):
+        groups = [list(record.range) for record in store.records if not set(record.range).isdisjoint(positions)]
+    found: dict[int, UInt8[np.ndarray, "H W"]] = {}
+    for some in groups:
+        masks = most_probable(probabilities(network, as_float(torch.from_numpy(store.images[some]).to(device))))
+        found |= zip(some, masks.to(torch.uint8).cpu().numpy(), strict=True)
+    return {position: found[position] for position in positions}
 
 
 def _scan(

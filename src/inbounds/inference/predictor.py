@@ -18,7 +18,7 @@ from inbounds.inference.forward import chunk
 from inbounds.inference.forward import probabilities as forward
 from inbounds.inference.largest import keep_largest
 from inbounds.inference.prediction import Prediction, regions
-from inbounds.networks import sees_volumes
+from inbounds.networks import Volumetric, sees_volumes
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run, open_runs
@@ -147,7 +147,9 @@ class Predictor:
         size = sum(one.size for one in heads) * (1 + (len(heads) > 1))
         extent = Extent(sides, spacing, len(heads), size)
         kept = (len(self.classes) + 1) * probabilities
-        check_memory(predicting(extent, fit, self.plan.dtype, kept), str(files[0]), extent, fit)
+        slices = count_slices(sides[0], spacing[0], self.plan.slice_spacing)
+        needed = predicting(extent, fit, self.plan.dtype, kept) + self._windows(slices, len(heads), fit)
+        check_memory(needed, str(files[0]), extent, fit)
         # What the network sees is all that is kept of the voxels.
         stored = self._stored(turned(stacked([read_image(one) for one in heads]), axis), fit, spacing)
         prediction = self._found(stored, fit, spacing, str(files[0]), probabilities, sides[0])
@@ -188,6 +190,13 @@ class Predictor:
         stored = store.images[record.first : record.range.stop]
         name = f"{store.path}, {record.name}"
         return self._found(stored, record.fit, record.spacing, name, False, record.original_slices)
+
+    def _windows(self, slices: int, channels: int, fit: GridWindow) -> int:
+        """The bytes that a network of volumes takes beside one window, where these are put together in memory."""
+        if self.device.type != "cpu":
+            return 0
+        shape = slices, channels, *fit.shape
+        return max((one.bytes_of(shape) for one in self.networks if isinstance(one, Volumetric)), default=0)
 
     def _turned_back(self, found: Prediction) -> Prediction:
         """What was found, along the axes of the file."""

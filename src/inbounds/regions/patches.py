@@ -30,6 +30,7 @@ class Patches(Scans):
         sides: The voxels of each scan along each axis.
         outside: The sums, over what the patches do not show, of probability, and of each coordinate and its square
             times probability. NaN is unknown.
+        found: What was found in all of each scan, in voxels.
 
     Example:
         >>> patches = Patches.at(["a", "a"], torch.tensor([[0], [2]]), (3,), (5,))  # voxels 0 to 2, and 2 to 4
@@ -44,6 +45,7 @@ class Patches(Scans):
     copies: Float[Tensor, "B *space"]
     sides: Integer[Tensor, "S D"]
     outside: Float[Tensor, "S K M"] | None = None
+    found: Float[Tensor, "S K 1"] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,7 +120,8 @@ class Patches(Scans):
         for number, scan in enumerate(index):
             seen = self._looked_up(shown[scan], number)
             inside[scan] += self._moments(seen[None], slice(number, number + 1))[0]
-        return replace(self, outside=torch.stack(sums) - inside)
+        made = torch.stack(sums)
+        return replace(self, outside=made - inside, found=made[..., :1])
 
     @staticmethod
     def over(probs: Float[Tensor, "K *scan"]) -> Float[Tensor, "K M"]:
@@ -203,10 +206,16 @@ class Patches(Scans):
         return torch.float32 if self.sides.device.type == "mps" else torch.float64
 
     def complete(self) -> Bool[Tensor, "S K 1"]:
-        """Whether all of a scan is known: the patches cover it, or somebody has seen the rest."""
+        """Whether all of a scan is known: the patches cover it, or somebody has seen the rest, and found something.
+
+        Who found less than a voxel of a region in all of a scan cannot say where the rest of it lies.
+        """
         covered = Scans.total(self, (1 / self.copies.to(self._exact)).flatten(1).sum(dim=1))[:, None, None]
         whole = covered > self.voxels * (1 - 1e-6) - 0.5
-        return whole if self.outside is None else whole | ~self.outside[..., :1].isnan()
+        if self.outside is None:
+            return whole
+        seen = ~self.outside[..., :1].isnan()
+        return whole | (seen if self.found is None else seen & (self.found >= 1))
 
     def rim(self) -> Bool[Tensor, "B *space"]:
         """The voxels at the border of the scan, or beyond it."""
@@ -215,9 +224,23 @@ class Patches(Scans):
 
     def chosen(self, classes: Sequence[int]) -> Patches:
         """The same, of some classes."""
-        if self.outside is None:
+        outside, found = (
+            None if sums is None else torch.stack([sums[:, k] for k in classes], dim=1)
+            for sums in (self.outside, self.found)
+        )
+        return replace(self, outside=outside, found=found)
+
+    def within(self, lower: Float[Tensor, "S K 1"], upper: Float[Tensor, "S K 1"]) -> Patches:
+        """The same, with as much of the rest as if what was found in each scan lay inside these bounds.
+
+        Who finds twice too much of a region, finds too much of it outside of a patch too. An estimate that keeps to the
+        bounds stays as it is.
+        """
+        if self.outside is None or self.found is None:
             return self
-        return replace(self, outside=torch.stack([self.outside[:, k] for k in classes], dim=1))
+        found = self.found.clamp(min=1e-6)
+        share = (found.maximum(lower).minimum(upper) / found).nan_to_num(1.0)
+        return replace(self, outside=self.outside * share)
 
     def total(self, x: Tensor) -> Tensor:
         """Refused: what patches have does not add up, as they may overlap and leave out a part."""
@@ -235,4 +258,5 @@ class Patches(Scans):
             copies=self.copies.to(device),
             sides=self.sides.to(device),
             outside=None if self.outside is None else self.outside.to(device),
+            found=None if self.found is None else self.found.to(device),
         )

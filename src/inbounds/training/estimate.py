@@ -78,21 +78,22 @@ class ScanEstimate:
         for number, one in zip(here, kept, strict=True):
             self.slices[number, 1:] = Patches.over(one).float()
 
-    def outside(self, shown: Shown) -> Float[Tensor, "B K 7"]:
-        """The sums over what patches do not show of their scans."""
+    def outside(self, shown: Shown) -> tuple[Float[Tensor, "B K 7"], Float[Tensor, "B K 1"]]:
+        """The sums over what patches do not show of their scans, and what was found in all of these."""
         seen = self._seen(shown) / shown.copies[0][:, None]
         powers = [torch.ones_like(shown.centred[:, 0]), *shown.centred.unbind(1), *shown.centred.square().unbind(1)]
         inside = torch.stack([(seen * one[:, None]).flatten(2).sum(dim=2) for one in powers], dim=2)
-        return self._less(self.scans[shown.scan], inside)
+        whole = self.scans[shown.scan]
+        return self._less(whole, inside), whole[..., :1]
 
-    def outside_of_slices(self, shown: Shown) -> Float[Tensor, "N K 5"]:
-        """The sums over what they do not show of their slices."""
+    def outside_of_slices(self, shown: Shown) -> tuple[Float[Tensor, "N K 5"], Float[Tensor, "N K 1"]]:
+        """The same of their slices."""
         seen = self._seen(shown) / shown.copies[1][:, None]
         within = shown.centred[:, 1:]
         powers = [torch.ones_like(within[:, 0]), *within.unbind(1), *within.square().unbind(1)]
         inside = torch.stack([(seen * one[:, None]).flatten(3).sum(dim=3) for one in powers], dim=3)
-        slices = shown.rows[0][:, :, 0, 0].flatten()
-        return self._less(self.slices[slices], inside.transpose(1, 2).flatten(0, 1))
+        whole = self.slices[shown.rows[0][:, :, 0, 0].flatten()]
+        return self._less(whole, inside.transpose(1, 2).flatten(0, 1)), whole[..., :1]
 
     def _seen(self, shown: Shown) -> Float[Tensor, "B k d h w"]:
         """What is kept at the voxels of patches, of all classes but the background."""

@@ -170,6 +170,7 @@ class Trainer:
             )
         in_space = sees_volumes(self.network)
         self.volumes = Volumes(run, self.samples, self.supervision, self.judged) if in_space else None
+        self.notes += () if self.volumes is None else self.volumes.notes
         slices_alone = volumes and not self.whole_scans and not in_space
         self.scan_sizes = ScanSizes(self.samples) if slices_alone else None
         # A teacher normalises by the batch, as the network itself does; validation puts it back to that.
@@ -317,7 +318,7 @@ class Trainer:
                     yield from self._epoch(begun, before)
                     rows = yield from self._rows()
                     if self.volumes is not None:
-                        with self.stream.here():
+                        with self.stream.here(), self.fabric.autocast():
                             self.volumes.refresh()
                     best = self._judge(rows)
                     self._warn_of_empty(rows)

@@ -46,7 +46,8 @@ class Volumes:
         assert isinstance(judged, Volumetric)
         judged.overlap = WHILE_TRAINING
         scopes = {constraint.scope for constraint in supervision.constraints}
-        self.estimate = ScanEstimate(samples, judged) if scopes else None
+        self.bounded = bool(scopes)
+        self.estimate = ScanEstimate(samples, judged) if scopes and self.training.estimate else None
         spacing = [record.grid_spacing for record in samples.records]
         thick = float(np.median([steps[0] / min(steps[1:]) for steps in spacing]))
         self.patches = PatchSamples(
@@ -59,9 +60,23 @@ class Volumes:
             estimate=self.estimate,
         )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should hear of bounds."""
+        if not self.bounded:
+            return ()
+        if self.estimate is None:
+            return ("bounds: of what patches show a part of, the upper sides alone act (training.estimate=false)",)
+        return ("bounds: until a scan was looked at as a whole, their upper sides alone act on its patches",)
+
     def steps(self) -> int:
         """How many there are in an epoch: patches have as many voxels together as the scans."""
         return steps_of(self.training, self.samples.labels.numel(), self.samples.labels[0].numel())
+
+    @property
+    def voxels(self) -> int:
+        """How many an epoch trains on."""
+        return self.steps() * self.training.batch * math.prod(self.patches.patch)
 
     def plan(self, generator: torch.Generator) -> list[Tensor]:
         """The voxels around which the patches of each step of an epoch lie."""
@@ -71,7 +86,7 @@ class Volumes:
     def refresh(self) -> None:
         """Look at some scans again, after an epoch."""
         if self.estimate is not None:
-            self.estimate.refresh(self.steps() * self.training.batch * math.prod(self.patches.patch))
+            self.estimate.refresh(self.voxels)
 
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint keeps."""
