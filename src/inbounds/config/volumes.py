@@ -95,6 +95,10 @@ def plan_volumes(layer: dict[str, Any], words: list[str], settings: Settings, st
     flat = min(levels, max(round(math.log2(max(1, ratio / THICK * 1.5))), levels - 1 - halved, 0))
     layer["training"] |= {"patch": patch, "batch": PATCHES}
     layer["training"].pop("slices", None)
+    for name, content in layer.get("constraints", {}).items():
+        if content and settings.constraints[name].scope == "volume":
+            # A slice of a batch answers for its scan; here all slices of a patch do at once.
+            content["weight"] = round(content["weight"] / patch[0], 4)
     chosen = layer.setdefault("network", {})
     chosen["dimensions"] = 3
     if "name" not in settings.network.model_fields_set:
