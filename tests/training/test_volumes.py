@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from archives import command, refused
+from archives import command, done, refused
 from inbounds.config import read_settings
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate, predict_slices
@@ -20,6 +20,9 @@ from inbounds.inference.predictor import Predictor
 from inbounds.runs.begin import Wanted, begin
 from inbounds.runs.run import Run
 from inbounds.runs.table import read_rows
+from inbounds.scans.scan import read_labels
+from inbounds.sources import phantom
+from inbounds.sources.example import write_example
 from inbounds.sources.source import Source
 from inbounds.store.grid import GridWindow
 from inbounds.store.prepare import Plan, prepare
@@ -251,3 +254,35 @@ def test_from_files_of_other_spacing_and_turned_in_space_and_back(tmp_path: Path
         truth = np.asarray(nibabel.load(tmp_path / "data" / "labels" / file.name).dataobj)
         both = np.asarray(mask.dataobj) > 0, truth > 0
         assert 2 * (both[0] & both[1]).sum() / (both[0].sum() + both[1].sum()) > 0.6
+
+
+@pytest.mark.slow
+def test_clicks_and_volumes_in_ml_to_sound_masks(tmp_path: Path) -> None:
+    """Nobody draws a contour: five clicks on every third slice, and the volume of each class within a tenth."""
+    folder, classes = tmp_path / "folder", phantom.CLASSES
+    sources = phantom.sources(40, side=64)
+    write_example(sources, classes, folder)
+    lines = ["case,class,volume_ml"]
+    for number, one in enumerate(sources):
+        loaded, rng = one.load(), np.random.default_rng(number)
+        volumes = [(loaded.truth == k).sum() * math.prod(loaded.spacing) / 1000 for k in range(1, 4)]
+        rows = zip(classes[1:], volumes, strict=True)
+        lines += [f"{one.name},{k},{ml * rng.uniform(0.9, 1.1):.3f}" for k, ml in rows if one.split == "train"]
+    (tmp_path / "volumes.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    store, run, masks = tmp_path / "store", tmp_path / "run", tmp_path / "masks"
+    done("prepare", "folder", folder / "scans", store, "--classes", ",".join(classes), "--dimensions", 3)
+    done("annotate", store, "--points", folder / "clicks.csv", "--name", "clicks")
+    done("facts", store, "--import", tmp_path / "volumes.csv", "--name", "volumes")
+    told = "--store", store, "--annotation", "clicks", "--facts", "volumes", "--run", run
+    done(
+        "train", *told, "--set", "training.epochs=EPOCHS", "--set", "training.device=cpu", "--set", "training.threads=2"
+    )
+    assert not Store(store).has_truth
+    done("predict", run, folder / "new", "--out", masks)
+    scores = []
+    for file in sorted((folder / "truth").iterdir()):
+        found, real = (read_labels(place / file.name).array for place in (masks, folder / "truth"))
+        pairs = [(found == k, real == k) for k in range(1, len(classes))]
+        scores.append([2 * (one & other).sum() / max(1, one.sum() + other.sum()) for one, other in pairs])
+    assert len(scores) == 20
+    assert np.mean(scores) >= 0.75
