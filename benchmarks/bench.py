@@ -15,6 +15,7 @@ import torch
 from benchmarks import studio
 from benchmarks.scans import FORMS, measure
 from benchmarks.timing import Epochs, Many, Plain, Row, Steps, Training, Way, in_turn, row, warm_up
+from benchmarks.volumes import PATCHES, patches
 from inbounds.config import read_settings
 from inbounds.config.plan import REGULARISERS
 from inbounds.config.plan import plan as plan_for
@@ -29,14 +30,17 @@ from inbounds.training.data import Data
 from inbounds.training.loop import Trainer
 from inbounds.training.stream import WARM
 
-SECTIONS = ("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth", "scans", "studio")
+SECTIONS = (
+    *("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth"),
+    *("patches", "scans", "studio"),
+)
 """In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
 EARLY = WARM + 1
 """Epochs after which nothing new happens: training and validation have been captured."""
 ONLY = {"cuda": ("many", "comparison"), "cpu": ("growth", "scans", "studio")}
 """Sections of one device alone."""
-ASKED = ("scans", "studio")
-"""Sections that are measured where they are named: they take long, gigabytes of disk, and the last a browser."""
+ASKED = ("patches", "scans", "studio")
+"""Sections that are measured where they are named: they take long, the second gigabytes of disk, the last a browser."""
 COMPARED = (
     "partial",
     "proposals_tags",
@@ -106,6 +110,7 @@ class Scale:
         forms: In which formats.
         project: How many scans the project has that is opened.
         presses: How many keys are pressed in each plane.
+        patches: Slices, rows and columns of patches of volumes.
     """
 
     side: int = 256
@@ -123,11 +128,13 @@ class Scale:
     forms: tuple[str, ...] = FORMS
     project: int = 1000
     presses: int = 60
+    patches: tuple[tuple[int, int, int], ...] = PATCHES
 
 
 TINY = ("network.name=residual_unet", "network.settings={width=4}")
 FEW = ("partial", "penalty_2", "full")
-QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1], 20, 6)
+SHORT = ((4, 48, 48),)
+QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1], 20, 6, SHORT)
 """To see that everything works; its numbers mean nothing."""
 
 
@@ -381,6 +388,12 @@ class Bench:
             images, batch = len(trainer.samples), trainer.run.settings.training.batch
             measured = row("growth", f"images_{images}", batch, times[key], images=images)
             rows.append(measured | {"ms_per_image": measured["ms"] / images})
+        return rows
+
+    def patches(self) -> list[Row]:
+        """A step of the default method on volumes, by the size of a patch, and what the estimate of the rest adds."""
+        rows = patches(self.folder / "volumes", self.scale.patches, self.device, self.measure)
+        _forget()
         return rows
 
     def scans(self) -> list[Row]:

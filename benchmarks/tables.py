@@ -25,6 +25,7 @@ TITLES = {
     "memory": "an epoch of a short run, and its memory",
     "plain": "a training step; over a plain loop",
     "growth": "the steps of an epoch",
+    "patches": "a step on volumes, by the size of a patch; over the same without an estimate of the rest",
     "scans": "the memory that a large scan takes",
     "studio": "how soon the studio shows what it is asked for",
 }
@@ -34,6 +35,8 @@ COLUMNS = {
     "ratio": "ratio",
     "images_per_second": "images/s",
     "images": "images",
+    "steps_per_second": "steps/s",
+    "refresh": "looking at scans again, of an epoch",
     "outside": "outside steps",
     "minutes": "200 epochs (min)",
     "ms_per_image": "ms per image",

@@ -35,6 +35,7 @@ WORDS: dict[Any, str] = {
     dict[str, Any]: "table",
     list[str]: "list of names",
     list[config.Weight]: "list of numbers",
+    tuple[config.Side, config.Side, config.Side]: "three whole numbers, 1 or more",
 }
 LIMITS = {"ge": "{} or more", "gt": "above {}", "le": "at most {}", "lt": "below {}"}
 
@@ -102,7 +103,9 @@ def values(field: FieldInfo) -> str:
 
 def choices(kind: Any) -> list[str]:
     """The words for one type, or for each value that it allows."""
-    return [f'`"{choice}"`' for choice in get_args(kind)] if get_origin(kind) is Literal else [WORDS[kind]]
+    if get_origin(kind) is not Literal:
+        return [WORDS[kind]]
+    return [f'`"{choice}"`' if isinstance(choice, str) else f"`{choice}`" for choice in get_args(kind)]
 
 
 def docstrings(model: type[BaseModel]) -> dict[str, str]:

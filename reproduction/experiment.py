@@ -16,7 +16,9 @@ from inbounds.config.plan import REGULARISERS
 from inbounds.errors import BadInput, nearest
 from inbounds.store.store import Store
 
-NAMES = ("left-ventricle", "hybrid", "spine", "prostate", "bounds", "heart")
+NAMES = ("left-ventricle", "hybrid", "spine", "prostate", "bounds", "heart", "prostate-volumes", "spine-volumes")
+OURS = ("heart", "prostate-volumes", "spine-volumes")
+"""Those that the paper does not have."""
 TIMING = "timing"
 ABLATION = "ablation"
 HERE = Path(__file__).parent

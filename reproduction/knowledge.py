@@ -20,6 +20,8 @@ from inbounds.writing import workspace
 from reproduction.experiment import Brought, Experiment, Preset, Seeds, presets, settings_of
 
 Say = Callable[[str], None]
+SLICES_A_STEP = 16
+"""Of a plan on a GPU for slices, where there are enough of them."""
 COLUMNS = {"sizes": "size_px", "volumes": "volume_ml", "tags": ""}
 """What a table has beside presence; volumes are of scans and come without it."""
 
@@ -120,8 +122,12 @@ def planned(
     slices = share * sum(training)
     pace = {"repeats": math.ceil(how.slices / slices)}
     layer = chosen.settings | {"training": chosen.settings["training"] | pace}
-    decided = settings_of(table, row, preset, store, changes, layer).training
+    whole = settings_of(table, row, preset, store, changes, layer)
+    decided = whole.training
     once = min(slices * decided.repeats, decided.slices or math.inf)
-    pace["epochs"] = max(1, round(how.steps * decided.batch / once))
-    words = f"epochs: {pace['epochs']} of {once:.0f} slices, about {how.steps} steps in all"
+    # Of volumes as many voxels are seen as of slices, in patches of another number.
+    batch = decided.batch if whole.network.dimensions == 2 else SLICES_A_STEP
+    pace["epochs"] = max(1, round(how.steps * batch / once))
+    steps = f"about {how.steps} steps in all" if whole.network.dimensions == 2 else "as many voxels as in 2-D"
+    words = f"epochs: {pace['epochs']} of {once:.0f} slices, {steps}"
     return Plan(chosen.settings | {"training": chosen.settings["training"] | pace}, (*chosen.words, words))

@@ -55,6 +55,11 @@ def one_hot(mask: Tensor, K: int, dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.nn.functional.one_hot(mask.long(), K).movedim(-1, 1).to(dtype)
 
 
+def scans_of(space: tuple[int, ...]) -> Scans:
+    """Four slices of two scans; a volume is a scan by itself, as parts of one have to say where they lie."""
+    return Scans(torch.tensor(INDEX), 2) if len(space) < 3 else Scans(torch.arange(4), 4)
+
+
 def potential(space: tuple[int, ...]) -> Tensor:
     """A potential of two components, the same for every image."""
     return random(2, *space, seed=7)
@@ -90,7 +95,7 @@ class Batch(NamedTuple):
 
 
 def batch(K: int, space: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Batch:
-    """Four images of two scans: some labelled pixels, every fact; image 1 lacks a class, image 2 is little known."""
+    """Four images, in 2-D of two scans: some labels, every fact; image 1 lacks a class, image 2 is little known."""
     logits = 4 * random(4, K, *space, dtype=dtype)
     return Batch(logits, *_known(K, space, dtype))
 
@@ -100,10 +105,10 @@ def _known(K: int, space: tuple[int, ...], dtype: torch.dtype) -> tuple[Tensor, 
     image = random(4, 2, *space, seed=1, dtype=dtype)
     label = torch.full((4, *space), UNLABELLED)
     label[0, 0], label[1, -1, :2] = K - 1, 0
-    scans = Scans(torch.tensor(INDEX), 2)
+    scans = scans_of(space)
     present = torch.ones(4, K, 1)
     present[1, -1], present[2, -1] = 0, torch.nan
-    facts, scan_facts = {"present": present}, {"present": torch.ones(2, K, 1)}
+    facts, scan_facts = {"present": present}, {"present": torch.ones(scans.count, K, 1)}
     other = random_probs(4, K, space, seed=2, dtype=dtype)
     for name in STATISTICS:
         if name != "size_mm":

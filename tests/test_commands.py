@@ -141,6 +141,19 @@ def test_training() -> None:
     assert Path("compared/index.html").is_file()
 
 
+def test_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = ["network.name=unet", "network.dimensions=3", "network.settings={width=4,levels=2}"]
+    more = ["training.epochs=1", "training.device=cpu", "training.patch=[4,48,48]"]
+    monkeypatch.setattr("test_commands.SHORT", [*small, *more])
+    my_scans(Path("my_scans"))
+    clicks = ["case,slice,row,column,class", *(f"liver{n},3,30,30,LV" for n in range(1, 5))]
+    Path("clicks.csv").write_text("\n".join(clicks) + "\n")
+    Path("sizes.csv").write_text("case,class,volume_ml\n" + "".join(f"liver{n},LV,90\n" for n in range(1, 5)))
+    new_scans()
+    run_page("docs/volumes.md")
+    assert Path("masks/liver1.nii.gz").is_file()
+
+
 def test_predicting() -> None:
     for words in (
         ("prepare", "phantom", "hearts"),

@@ -26,7 +26,7 @@ def test_constraint(name, bounds, scope, K, space) -> None:
     logits, image, annotation = batch(K, space)
     logits.requires_grad_()
     probs = logits.softmax(dim=1)
-    shape = (4 if scope == "image" else 2, K - 1, components(name, space))
+    shape = (4 if scope == "image" else annotation.scans.count, K - 1, components(name, space))
     wanted = constraint(name, space, BOUNDS[bounds], scope=scope)
     assert wanted.values(probs, image, annotation).shape == shape
     interval = wanted.interval(probs, image, annotation)
@@ -55,7 +55,7 @@ def test_scale_and_presence(name, K, space) -> None:
     """A positive scale that divides the values; where presence says something, it says `0 < least <= most`."""
     logits, image, annotation = batch(K, space)
     measured = statistic(name, space)
-    for scans, N in ((None, 4), (annotation.scans, 2)):
+    for scans, N in ((None, 4), (annotation.scans, annotation.scans.count)):
         given = measured.inputs(image, scans)
         scale = torch.as_tensor(measured.scale(logits.softmax(1), **given))
         assert (scale > 0).all()

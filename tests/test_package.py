@@ -42,6 +42,7 @@ BESIDE = [
     "Ascent",
     "Exact",
     "Known",
+    "Patches",
     "Proposals",
     "Regulariser",
     "Scans",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Literal
 
 from inbounds.config import read_settings
 from inbounds.runs.run import Run
@@ -22,11 +23,21 @@ SMALL = [
 ]
 
 
-def hearts_store(path: Path) -> Store:
+DEEP = [
+    "network.name=unet",
+    "network.dimensions=3",
+    "network.settings={width=4,levels=2,flat=1}",
+    "training.batch=2",
+    "training.patch=[4,32,40]",
+    "training.device=cpu",
+]
+"""A small network of volumes."""
+
+
+def hearts_store(path: Path, dimensions: Literal[2, 3] = 2) -> Store:
     """Four patients, 48x48, with discs as weak labels."""
-    made = prepare(
-        hearts.sources(4, side=48), path, Plan("tiny", hearts.CLASSES, (48, 48), GridWindow.pad, "none")
-    ).store
+    plan = Plan("tiny", hearts.CLASSES, (48, 48), GridWindow.pad, "none", dimensions=dimensions)
+    made = prepare(hearts.sources(4, side=48), path, plan).store
     simulate(made, "disc", "disc", [1, 2, 3])
     return made
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from inbounds.losses import Ascent, Exact, Proposals, cross_entropy
     from inbounds.regions.compactness import compactness
     from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
+    from inbounds.regions.patches import Patches
     from inbounds.regions.scans import Scans
     from inbounds.regions.shape import centroid, moment, spread
     from inbounds.regions.size import size
@@ -43,6 +44,7 @@ __all__ = [
     "Individual",
     "Interval",
     "Known",
+    "Patches",
     "Proposals",
     "Regulariser",
     "Scans",

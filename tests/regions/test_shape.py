@@ -128,3 +128,17 @@ def test_scales_are_powers_of_the_diagonal() -> None:
 def test_refuses_an_order_that_does_not_fit(order) -> None:
     with pytest.raises(ValueError, match="does not fit images of 2 dimensions: give one exponent per axis"):
         moment(torch.zeros(1, 2, 4, 4), order)
+
+
+def test_a_spacing_for_each_image_makes_positions_mm() -> None:
+    probs = random_probs(2, 2, (5, 6))
+    spacing = torch.tensor([[2.0, 0.5], [1.0, 3.0]], dtype=torch.float64)
+    torch.testing.assert_close(centroid(probs, spacing), centroid(probs) * spacing[:, None])
+    torch.testing.assert_close(spread(probs, spacing), spread(probs) * spacing[:, None].square())
+    torch.testing.assert_close(centroid(probs, (2.0, 0.5)), centroid(probs) * torch.tensor([2.0, 0.5]))
+    torch.testing.assert_close(centroid(probs, (9.0, 2.0, 0.5)), centroid(probs, (2.0, 0.5)))  # slices 9 mm apart
+    torch.testing.assert_close(
+        centroid.scale(probs, spacing).flatten(), torch.tensor([25 * 4 + 36 * 0.25, 25 + 36 * 9], dtype=torch.float64)
+    )
+    stack = centroid(probs, spacing[:1].expand(2, 2), scans=Scans.of("aa"))
+    torch.testing.assert_close(stack, centroid(probs, scans=Scans.of("aa")) * spacing[0])

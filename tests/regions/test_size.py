@@ -69,3 +69,14 @@ def test_refuses_a_spacing_that_does_not_fit(spacing) -> None:
 
 def test_slices_with_their_distance_give_a_volume() -> None:
     assert size(torch.ones(1, 1, 4, 4), spacing=(5, 2, 0.5)).item() == 16 * 5
+
+
+def test_a_spacing_for_each_image() -> None:
+    probs = torch.ones(2, 1, 2, 3)
+    spacing = torch.tensor([[2.0, 0.5], [1.0, 3.0]])
+    assert size(probs, spacing).flatten().tolist() == [6, 18]
+    assert size(probs, spacing, scans=Scans.of("aa")).item() == 24
+    assert size(probs, torch.tensor([[4.0, 1.0, 1.0], [5.0, 1.0, 1.0]])).flatten().tolist() == [24, 30]
+    assert size.scale(probs, spacing).flatten().tolist() == [6, 6 * 9]
+    lower, upper = size.presence(probs, spacing)
+    assert (lower.flatten().tolist(), upper.flatten().tolist()) == ([1, 3], [6, 18])

@@ -7,13 +7,13 @@ import torch
 
 import inbounds
 import oracles
-from cases import INDEX, PLANE, SPACES, STATISTICS, measure, potential, random, random_probs, statistic
+from cases import INDEX, PLANE, SPACES, STATISTICS, measure, potential, random, random_probs, scans_of, statistic
 from inbounds import Constraint, Fixed, Scans, mean_intensity, moment, size, spread
 from inbounds.regions.shape import exponents
 
 every_statistic = pytest.mark.parametrize("name", STATISTICS)
 every_space = pytest.mark.parametrize("space", SPACES, ids=["2d", "3d"])
-with_and_without_scans = pytest.mark.parametrize("scans", [None, Scans(torch.tensor(INDEX), 2)], ids=["image", "scan"])
+with_and_without_scans = pytest.mark.parametrize("of", [lambda _: None, scans_of], ids=["image", "scan"])
 
 
 def oracle(name: str, probs: torch.Tensor, image: torch.Tensor, scans: Scans | None) -> torch.Tensor:
@@ -38,7 +38,8 @@ def oracle(name: str, probs: torch.Tensor, image: torch.Tensor, scans: Scans | N
 @every_space
 @with_and_without_scans
 @pytest.mark.parametrize("faint", [1, 1e-2], ids=["solid", "below one pixel"])
-def test_agrees_with_a_slow_oracle(name, space, scans, faint) -> None:
+def test_agrees_with_a_slow_oracle(name, space, of, faint) -> None:
+    scans = of(space)
     probs, image = faint * random_probs(4, 3, space), random(4, 2, *space, seed=1)
     torch.testing.assert_close(measure(name, probs, image, scans), oracle(name, probs, image, scans))
 
@@ -47,7 +48,8 @@ def test_agrees_with_a_slow_oracle(name, space, scans, faint) -> None:
 @every_space
 @with_and_without_scans
 @pytest.mark.parametrize("faint", [1, 1e-2], ids=["solid", "below one pixel"])
-def test_gradcheck(name, space, scans, faint) -> None:
+def test_gradcheck(name, space, of, faint) -> None:
+    scans = of(space)
     space = tuple(side - 1 for side in space)
     probs = (faint * random_probs(4, 2, space)).requires_grad_()
     image = random(4, 2, *space, seed=1)
@@ -120,8 +122,8 @@ def test_an_empty_scan_and_an_empty_slice(name) -> None:
 @every_space
 def test_values_of_scans_have_a_row_each(name, space) -> None:
     probs, image = random_probs(4, 3, space), random(4, 2, *space)
-    apart, together = measure(name, probs, image), measure(name, probs, image, Scans(torch.tensor(INDEX), 2))
-    assert together.shape == (2, 3, apart.shape[2])
+    apart, together = measure(name, probs, image), measure(name, probs, image, scans_of(space))
+    assert together.shape == (scans_of(space).count, 3, apart.shape[2])
     alone = measure(name, probs, image, Scans.of(range(4)))
     torch.testing.assert_close(alone, apart)
 

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
 from inbounds.annotations.rest import Rest
+from inbounds.regions.patches import Patches
 from inbounds.regions.scans import Scans
 
 UNLABELLED = 255
@@ -34,6 +35,8 @@ class Annotation:
         label_weight: How much the labels of each image count in the loss. `None` when all count alike, as 1.
         rim: The pixels at the border of what was scanned, where regions may be cut. `None`: the image's outermost ring.
         rest: What the batch does not show of its scans. `None` when it holds whole scans.
+        patches: Which part of its own image each image of the batch is, where these are not whole: facts are of what
+            they were cut from. Of whole scans, `Patches` in the place of `scans` say so.
 
     Example:
         >>> label = torch.full((2, 4, 4), UNLABELLED)
@@ -49,6 +52,7 @@ class Annotation:
     label_weight: Float[Tensor, " B"] | None = None
     rim: Bool[Tensor, "B *space"] | None = None
     rest: Rest | None = None
+    patches: Patches | None = None
 
     def __post_init__(self) -> None:
         if self.label.is_floating_point() or self.label.is_complex() or self.label.dtype == torch.bool:
@@ -57,6 +61,10 @@ class Annotation:
             raise ValueError(f"a label map must be (B, *space), but its shape is {tuple(self.label.shape)}")
         if self.scans is not None and self.scans.index.shape[0] != self.batch:
             raise ValueError(f"the scan index names {self.scans.index.shape[0]} slices, the batch holds {self.batch}")
+        if self.patches is not None and (self.patches.index.shape[0], self.patches.count) != (self.batch, self.batch):
+            raise ValueError(
+                f"patches are of images by themselves, one for each of {self.batch}; those of whole scans are `scans`"
+            )
         if self.label_weight is not None and self.label_weight.shape != (self.batch,):
             raise ValueError(
                 f"label_weight must be ({self.batch},), one for each image, not {tuple(self.label_weight.shape)}"
@@ -136,4 +144,5 @@ class Annotation:
             label_weight=None if self.label_weight is None else self.label_weight.to(device),
             rim=None if self.rim is None else self.rim.to(device),
             rest=self.rest and self.rest.to(device),
+            patches=self.patches and self.patches.to(device),
         )

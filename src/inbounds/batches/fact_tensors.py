@@ -45,9 +45,13 @@ def to_tensors(store: Store, facts: Facts | None, classes: Sequence[int]) -> tup
     slices, scans = ({name: torch.full((n, K, m), torch.nan) for name, m in width.items()} for n in rows)
     for fact, values in known:
         scan = order[fact.case]
-        table, row = (scans, scan) if fact.slice is None else (slices, store.records[scan].first + fact.slice)
+        record = store.records[scan]
+        if fact.slice is None:
+            table, rows_of = scans, [scan]
+        else:
+            table, rows_of = slices, [record.first + number for number in record.showing(fact.slice)]
         for name, value in values.items():
-            table[name][row, column[fact.klass], : len(value)] = torch.tensor(value)
+            table[name][rows_of, column[fact.klass], : len(value)] = torch.tensor(value)
     for name in given_columns():
         if statistics[name].presence is not None:
             _add_up(store, name, slices, scans)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -58,6 +58,14 @@ Pixel = Annotated[
         show_default=False,
     ),
 ]
+Dimensions = Annotated[
+    int, typer.Option("--dimensions", min=2, max=3, help="3 for networks that see volumes, on a common spacing.")
+]
+SliceSpacing = Annotated[
+    float | None,
+    typer.Option(min=0.001, help="Resample until slices lie so many mm apart.", show_default=False),
+]
+Axis = Annotated[int, typer.Option(min=1, max=3, help="The file's axis to slice along; 3 is its last.")]
 Stored = Annotated[Depth, typer.Option("--dtype", help="8-bit, or half precision.")]
 Split = Annotated[
     Splitting,
@@ -83,6 +91,9 @@ def _add(name: str, fitting: str, about: str) -> None:
         fit: Fit = usual,
         side: Side = 256,
         pixel: Pixel = None,
+        dimensions: Dimensions = 2,
+        slice_spacing: SliceSpacing = None,
+        axis: Axis = 3,
         dtype: Stored = Depth.uint8,
         split: Split = Splitting.reference,
         seed: Seed = 0,
@@ -90,7 +101,8 @@ def _add(name: str, fitting: str, about: str) -> None:
         follow: Follow = False,  # noqa: ARG001
         as_json: Json = False,
     ) -> None:
-        _prepare_archive(name, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json)
+        volumes = {"dimensions": dimensions, "slice_spacing": slice_spacing, "axis": axis}
+        _prepare_archive(name, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json, volumes)
 
 
 _add("acdc", "pad", "ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any.")
@@ -108,6 +120,10 @@ def spine(
             min=16, help="Columns, if not as many as rows: 96 beside 256 leave out padding alone.", show_default=False
         ),
     ] = None,
+    pixel: Pixel = None,
+    dimensions: Dimensions = 2,
+    slice_spacing: SliceSpacing = None,
+    axis: Axis = 3,
     dtype: Stored = Depth.uint8,
     split: Split = Splitting.reference,
     seed: Seed = 0,
@@ -115,8 +131,11 @@ def spine(
     follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
 ) -> None:
-    """Vertebral bodies in MR (Zenodo record 22304), cut axially as in the paper."""
-    _prepare_archive("spine", source, store, "axial", (side, columns or side), dtype, split, seed, test, None, as_json)
+    """Vertebral bodies in MR (Zenodo record 22304), cut axially as in the paper; along another axis all is kept."""
+    fitting = "axial" if axis == 3 and pixel is None else Fitting.pad
+    volumes = {"dimensions": dimensions, "slice_spacing": slice_spacing, "axis": axis}
+    shape = side, columns or side
+    _prepare_archive("spine", source, store, fitting, shape, dtype, split, seed, test, pixel, as_json, volumes)
 
 
 @app.command()
@@ -130,6 +149,9 @@ def folder(
     side: Annotated[int | None, _SIDE] = None,
     pixel: Pixel = None,
     spacing: Annotated[str, typer.Option(help="Z,Y,X: what voxels measure in mm, whatever the files say.")] = "",
+    dimensions: Dimensions = 2,
+    slice_spacing: SliceSpacing = None,
+    axis: Axis = 3,
     window: Annotated[str, typer.Option(help="LO,HI: the brightness that becomes black, and that for white.")] = "",
     dtype: Stored = Depth.uint8,
     split: SplitFile = None,
@@ -142,13 +164,14 @@ def folder(
 ) -> None:
     """Your own scans: NIfTI, MetaImage, NRRD, DICOM, PNG, TIFF; labels full, weak, or none at all.
 
-    The grid is chosen from the data unless --fit, --side or --pixel is given; and for CT a window.
+    The grid is chosen from the data unless --fit, --side or --pixel is given; for CT a window; and for volumes how far
+    apart slices are.
     """
     from inbounds.progress import bar
     from inbounds.sources import folder as data
     from inbounds.store.prepare import FITS, Plan
     from inbounds.store.split import split_by_file, split_by_patient
-    from inbounds.store.survey import choose
+    from inbounds.store.survey import choose, distance
 
     _check_pixel(pixel, fit or Fitting.pad)
     black_white, voxel = _window(window), _spacing(spacing)
@@ -162,7 +185,7 @@ def folder(
     else:
         scans = split_by_patient(scans, validation=validation, test=test, seed=seed)
     by_hand = fit or side or pixel
-    grid, ct = choose(scans, grid=not by_hand, window=not window, spacing=voxel, track=bar("looking"))
+    grid, ct = choose(scans, grid=not by_hand, window=not window, spacing=voxel, axis=axis, track=bar("looking"))
     said = (
         [f"patients: told by --patient '{found}' in the scans' names; '.+' takes each scan by itself"] if found else []
     )
@@ -176,11 +199,15 @@ def folder(
             f"window: {ct[0]:g} to {ct[1]:g}, as this is CT and bodies (above -300) have 98 % of their voxels there; "
             "--window LO,HI sets another, such as -1000,400 for lungs"
         )
+    if dimensions == 3 and slice_spacing is None:
+        slice_spacing, why = distance(scans, voxel, axis)
+        said.append(why)
     for line in said:
         typer.echo(line, err=True)
     reading = {"patient": patient or found or None, "unlabelled": unlabelled}
     name = source.name.encode(errors="replace").decode() or "folder"
     plan = Plan(name, names, shape, FITS[fit], fit, dtype.value, layout.kind, pixel)
+    plan = replace(plan, dimensions=3 if dimensions == 3 else 2, slice_spacing=slice_spacing, axis=axis)
     _prepare(scans, store, replace(plan, window=black_white or ct, spacing=voxel, reading=reading), as_json, said)
 
 
@@ -212,7 +239,8 @@ def add(
     if names != onto.classes:
         raise BadInput(f"{source}: its classes are {', '.join(names)}; those of {store} are {', '.join(onto.classes)}")
     scans = joined(split_by_file(scans, split) if split else scans, there)
-    _prepare(scans, store, replace(plan, name=onto.name, classes=onto.classes), as_json, onto=onto)
+    plan = replace(plan, name=onto.name, classes=onto.classes, dimensions=onto.dimensions)
+    _prepare(scans, store, plan, as_json, onto=onto)
 
 
 @app.command()
@@ -220,6 +248,7 @@ def phantom(
     store: NewStore,
     patients: Annotated[int, typer.Option(min=2, help="How many patients, two scans each.")] = 40,
     side: Annotated[int, typer.Option(min=48, help="Rows and columns of the grid.")] = 96,
+    dimensions: Dimensions = 2,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -229,6 +258,7 @@ def phantom(
     from inbounds.store.prepare import Plan
 
     plan = Plan(data.NAME, data.CLASSES, (side, side), GridWindow.pad, "none", "uint8", f"generated, seed {seed}")
+    plan = replace(plan, dimensions=3 if dimensions == 3 else 2)
     _prepare(data.sources(patients, side=side, seed=seed), store, plan, as_json)
 
 
@@ -244,6 +274,7 @@ def _prepare_archive(
     test: float,
     pixel: float | None,
     as_json: bool,
+    volumes: Mapping[str, Any],
 ) -> None:
     from inbounds.scans.archive import unpacked
     from inbounds.store.prepare import FITS, Plan
@@ -263,7 +294,7 @@ def _prepare_archive(
         else:
             scans = split_by_patient(scans, validation=data.VALIDATION, test=test, seed=seed)
             name += " split at random" if split is Splitting.random else ""
-        plan = Plan(name, data.CLASSES, shape, FITS[fitting], fitting, dtype.value, data.NAME, pixel)
+        plan = Plan(name, data.CLASSES, shape, FITS[fitting], fitting, dtype.value, data.NAME, pixel, **volumes)
         _prepare(scans, store, plan, as_json)
 
 

@@ -18,13 +18,14 @@ from torch import nn
 
 from inbounds.batches.fact_tensors import Table, to_tensors
 from inbounds.config.settings import PARTS, Network, Settings
+from inbounds.config.volumes import in_dimensions, patch_of
 from inbounds.constraints import Bounds, Common, Constraint, Knowledge, Known, Tags, kinds, typical_values
 from inbounds.constraints.constraint import constrained, select
 from inbounds.constraints.penalties import Penalty, penalties
 from inbounds.errors import BadInput, nearest, reason
 from inbounds.losses import Proposals, cross_entropy, projections
 from inbounds.memory import require
-from inbounds.networks import build, heads, networks
+from inbounds.networks import Volumetric, build, heads, networks
 from inbounds.networks.build import built
 from inbounds.networks.needs import weights, without_memory
 from inbounds.networks.offline import offline
@@ -195,8 +196,10 @@ def _named(what: str, value: Any) -> dict[str, Any]:
     return {PARTS[what]: name} | {key: item for key, item in given.items() if key not in usual or usual[key] != item}
 
 
-def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
+def network_of(settings: Network, channels: int, classes: int, patch: Sequence[int] | None = None) -> nn.Module:
     """The network that the settings describe, untrained, with its heads. Nothing is fetched for it.
+
+    One that sees volumes takes stacks of slices as `Volumetric` does, with windows as large as a patch.
 
     Raises:
         BadInput: There is no such network, or it does not take these settings.
@@ -206,17 +209,19 @@ def network_of(settings: Network, channels: int, classes: int) -> nn.Module:
         shapes = without_memory(lambda: _network_of(settings, channels, classes))
     if shapes is not None:
         require(weights(shapes), f"network.name={name}{given[:200]}: the network", "choose a smaller one")
-    return _network_of(settings, channels, classes)
+    made = _network_of(settings, channels, classes)
+    return made if settings.dimensions == 2 else Volumetric(made, patch_of(patch), classes)
 
 
 def _network_of(settings: Network, channels: int, classes: int) -> nn.Module:
     name = settings.name
     builder = thing("network", name) if ":" in name and not name.startswith("monai:") else None
     with _naming(f"network.name={name}"), offline():
+        given = in_dimensions(settings)
         if builder is None:
-            made = build(name, channels, classes, **settings.settings)
+            made = build(name, channels, classes, **given)
         else:
-            made = built(name, builder, channels, classes, settings.settings)
+            made = built(name, builder, channels, classes, given)
     for head_name, head in heads.items():
         if value := getattr(settings, head_name):
             with _naming(f"network.{head_name}={value}"):

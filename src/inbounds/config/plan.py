@@ -15,6 +15,7 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.config.build import in_training
 from inbounds.config.settings import ConstraintSettings, Settings
+from inbounds.config.volumes import plan_volumes, wants_volumes
 from inbounds.store.doubts import MARGIN, doubts
 from inbounds.store.store import FULL, Store
 
@@ -171,6 +172,8 @@ def plan(
         alone = "background or a class has no label to learn from"
         first = "the network is trained already" if trained else "labels" if taught else alone
         _bound(layer, words, settings, known, first, margin)
+    if wants_volumes(settings, store):
+        plan_volumes(layer, words, settings, store, gpu=gpu)
     return Plan(layer, tuple(words))
 
 

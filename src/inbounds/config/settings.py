@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Weight = Annotated[float, Field(gt=0, le=1000)]
+Side = Annotated[int, Field(ge=1, le=8192)]
 
 
 def _rising(ramp: tuple[float, float]) -> tuple[float, float]:
@@ -39,6 +40,8 @@ class Network(Model):
     """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.1."""
     dilate: int = Field(default=0, ge=0, le=100)
     """A pixel has the best score within so many pixels: the network finds the cores that seeds come from."""
+    dimensions: Literal[2, 3] = 2
+    """3 for a network that sees volumes; if not set, as the store was prepared."""
     initial_share: float = Field(default=0.0, ge=0, lt=1)
     """The probability of each class before training, such as 0.02; as the network has it, if 0."""
 
@@ -54,6 +57,13 @@ class Training(Model):
     """Slices in an epoch, drawn anew each time; all of them if not given."""
     batch: int = Field(default=1, ge=1, le=10_000)
     """Slices in a step."""
+    patch: tuple[Side, Side, Side] | None = None
+    """Of volumes, slices, rows and columns of a patch; if not given, what fits the device. `batch` counts patches."""
+    around_labels: float = Field(default=0.5, ge=0, le=1)
+    """The share of patches that are drawn around labelled voxels, each class as often; the others lie anywhere."""
+    estimate: bool = True
+    """Of bounds on whole scans, and on slices that patches show a part of: what is outside of a patch counts as the
+    averaged network found it lately. Without, only upper sides act."""
     whole_scans: bool | None = None
     """A batch is one whole scan; by default where a constraint is on volumes."""
     repeats: int = Field(default=1, ge=1, le=10_000)

@@ -18,7 +18,7 @@ from inbounds.constraints.cut import cut_off
 from inbounds.constraints.interval import Interval, Numbers
 from inbounds.constraints.known import Known
 from inbounds.constraints.penalties import Penalty, quadratic
-from inbounds.regions import Scans, Statistic
+from inbounds.regions import Patches, Scans, Statistic
 from inbounds.regions.facts import range_of
 from inbounds.regions.scans import total
 from inbounds.regions.statistic import Probs, check_probs, most_probable, one_hot
@@ -137,8 +137,11 @@ class Constraint:
             raise ValueError(f"annotation of {annotation.batch} images for probabilities of {probs.shape[0]}")
         if annotation is not None and self._estimates(annotation):
             return self._whole(probs, annotation)[0]
-        chosen = select(probs, constrained(self.classes, probs.shape[1]))
-        return self.statistic(chosen, **self._inputs(image, annotation))
+        classes = constrained(self.classes, probs.shape[1])
+        given = self._inputs(image, annotation)
+        if isinstance(scans := given["scans"], Patches) and annotation is not None:
+            given["scans"] = self._calibrated(scans.chosen(classes), probs, annotation)
+        return self.statistic(select(probs, classes), **given)
 
     def _estimates(self, annotation: Annotation) -> bool:
         """Whether scans are measured by some of their slices and what is remembered of the others."""
@@ -201,9 +204,14 @@ class Constraint:
             # What is not known of a scan can only make it larger; slices that are cut count as remembered.
             lower = torch.where(self._whole(probs, annotation)[1], interval.lower, -torch.inf)
             interval = Interval(lower, interval.upper, trusted=True)
-        elif annotation is not None and "cut" in knowledge.facts:
+        elif annotation is not None and ((patches := self._patches(annotation)) or "cut" in knowledge.facts):
             # Part of the region may lie outside the image: it can only be smaller, and its average may be any.
-            cut = cut_off(probs, annotation, constrained(self.classes, probs.shape[1]), self.scope)
+            classes = constrained(self.classes, probs.shape[1])
+            cut = torch.zeros_like(values[..., :1], dtype=torch.bool)
+            if "cut" in knowledge.facts:
+                cut = cut_off(probs, annotation, classes, self.scope)
+            if patches is not None:
+                cut = cut | ~patches.chosen(classes).complete()
             lower = torch.where(cut, -torch.inf, interval.lower)
             upper = interval.upper if presence is not None else torch.where(cut, torch.inf, interval.upper)
             interval = Interval(lower, upper, trusted=True)
@@ -233,8 +241,26 @@ class Constraint:
         return {name: select(fact, classes) for name, fact in facts.items()}
 
     def _inputs(self, image: Tensor | None, annotation: Annotation | None) -> dict[str, Tensor | Scans | None]:
-        scans = annotation.scans if annotation is not None and self.scope == "volume" else None
+        if annotation is None:
+            return self.statistic.inputs(image, None)
+        scans = annotation.scans if self.scope == "volume" else annotation.patches
         return self.statistic.inputs(image, scans)
+
+    def _calibrated(self, patches: Patches, probs: Tensor, annotation: Annotation) -> Patches:
+        """Patches whose rest is estimated as the bounds allow, where these are on sizes."""
+        if patches.found is None or self.statistic.presence is None:
+            return patches
+        presence = self.statistic.presence(probs, **self._inputs(None, annotation))
+        pixel, found = presence[0], patches.found
+        facts = self._facts(probs.shape[1], annotation)
+        knowledge = Knowledge(facts, found, self.statistic.fact, presence, self.scope == "image")
+        bounds = self.bounds.interval(knowledge)
+        return patches.within(bounds.lower / pixel, bounds.upper / pixel)
+
+    def _patches(self, annotation: Annotation) -> Patches | None:
+        """Which parts of what is measured the batch shows, where it does not show all."""
+        scans = annotation.scans if self.scope == "volume" else annotation.patches
+        return scans if isinstance(scans, Patches) else None
 
 
 def constrained(classes: Sequence[int] | None, K: int) -> list[int]:

@@ -10,7 +10,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from inbounds.annotations import Annotation
-from inbounds.regions.scans import total
+from inbounds.regions.patches import Patches
+from inbounds.regions.scans import Scans
 from inbounds.regions.statistic import Probs
 
 
@@ -42,11 +43,16 @@ def cut_off(
         count = probs.shape[0] if annotation.scans is None else annotation.scans.count
         return probs.new_zeros((count, len(classes), 1), dtype=torch.bool)
     cut = _of_images(probs, annotation, classes, unknown if slices is None else slices)
-    return _resolved(scans, classes, total(cut, annotation.scans) > 0)
+    parts = cut.to(probs.dtype)
+    found = parts if annotation.scans is None else Scans.total(annotation.scans, parts)
+    return _resolved(scans, classes, found > 0)
 
 
 def _of_images(probs: Tensor, annotation: Annotation, classes: Sequence[int], fact: Tensor) -> Tensor:
-    rim = _ring(annotation.label) if annotation.rim is None else annotation.rim
+    rim = annotation.rim
+    if rim is None:
+        patches = annotation.patches or annotation.scans
+        rim = patches.rim() if isinstance(patches, Patches) else _ring(annotation.label)
     shown = [(annotation.label == k) | (probs[:, k].detach() > 0.5) for k in classes]
     reaches = torch.stack([(one & rim).flatten(1).any(dim=1) for one in shown], dim=1)
     return _resolved(fact, classes, reaches[..., None])

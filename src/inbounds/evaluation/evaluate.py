@@ -25,6 +25,7 @@ from inbounds.inference.forward import probabilities
 from inbounds.inference.largest import keep_largest
 from inbounds.locks import locked
 from inbounds.memory import require
+from inbounds.networks import sees_volumes
 from inbounds.progress import Track
 from inbounds.regions import Scans
 from inbounds.regions.statistic import most_probable, one_hot
@@ -105,11 +106,14 @@ def _check_memory(run: Run, slices: int) -> None:
     """Refuse a scan that memory has no room for, as all of it is measured at once.
 
     For each pixel on the grid it takes 4 bytes for each channel, 8 for each class, as probabilities and as a mask, and
-    9 for the mask and the truth.
+    9 for the mask and the truth; a network of volumes holds probabilities three times more.
     """
+    held = 20 if run.settings.network.dimensions == 3 else 8
     pixels = slices * math.prod(run.opened_store().shape)
     what = f"{run.store}: evaluating a scan of {slices:,} slices on a grid of {by(run.opened_store().shape)} pixels"
-    require(pixels * (4 * run.channels + 8 * (len(run.classes) + 1) + 9), what, "prepare a smaller grid, or cut scans")
+    require(
+        pixels * (4 * run.channels + held * (len(run.classes) + 1) + 9), what, "prepare a smaller grid, or cut scans"
+    )
 
 
 def predict_slices(
@@ -118,9 +122,15 @@ def predict_slices(
     """Masks of a few slices by their position in the store, for looking at: 1, 2, ... are the run's classes."""
     if not positions:
         return {}
-    images = torch.from_numpy(run.opened_store().images[list(positions)]).to(device)
-    masks = most_probable(probabilities(load_network(run, model or run.default_model, device), as_float(images)))
-    return dict(zip(positions, masks.to(torch.uint8).cpu().numpy(), strict=True))
+    store, network = run.opened_store(), load_network(run, model or run.default_model, device)
+    groups = [list(positions)]
+    if sees_volumes(network):
+        groups = [list(record.range) for record in store.records if not set(record.range).isdisjoint(positions)]
+    found: dict[int, UInt8[np.ndarray, "H W"]] = {}
+    for some in groups:
+        masks = most_probable(probabilities(network, as_float(torch.from_numpy(store.images[some]).to(device))))
+        found |= zip(some, masks.to(torch.uint8).cpu().numpy(), strict=True)
+    return {position: found[position] for position in positions}
 
 
 def _scan(
@@ -141,8 +151,7 @@ def _scan(
     if largest:
         mask = torch.from_numpy(keep_largest(mask.to(torch.uint8).numpy())).to(mask.dtype)
     rows = _satisfied(row, run, probs, mask, batch)
-    depth, height, width = record.spacing
-    fitted = (depth, height / record.fit.scale[0], width / record.fit.scale[1])
+    fitted = record.grid_spacing
     voxel = fitted[0] * fitted[1] * fitted[2] / 1000
     if truth is None or not record.truth:
         return rows + _agreement(row, run, mask, batch, voxel)

@@ -30,6 +30,8 @@ def export_onnx(run: Run, file: Path, model: str | None = None) -> None:
         import onnxscript  # noqa: F401  (what torch exports with)
     except ImportError as error:
         raise BadInput(f"exporting needs more packages ({error}): pip install 'inbounds[export]'") from None
+    if run.settings.network.dimensions == 3:
+        raise BadInput(f"{run.path}: its network sees volumes, and those of slices alone are exported")
     if file.suffix != ".onnx":
         raise BadInput(f"{file}: the name of an ONNX file ends in .onnx")
     with locked(file):

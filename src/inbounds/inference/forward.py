@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from inbounds.networks import sees_volumes
+
 CHUNK = 32
 """Slices that go through the network at once, of up to `PIXELS` each; of larger ones as many fewer."""
 PIXELS = 256 * 256
@@ -16,7 +18,10 @@ PIXELS = 256 * 256
 
 @torch.no_grad()
 def probabilities(network: nn.Module, image: Float[Tensor, "B channels *space"]) -> Float[Tensor, "B K *space"]:
-    """Probabilities of some slices, a chunk at a time."""
+    """Probabilities of some slices, a chunk at a time; a network of volumes sees all of them, which are one scan."""
+    if sees_volumes(network):
+        found: Tensor = network(image).float().softmax(dim=1)
+        return found
     return torch.cat([network(some).float().softmax(dim=1) for some in image.split(chunk(image.shape[2:]))])
 
 

@@ -18,15 +18,18 @@ from inbounds.inference.forward import chunk
 from inbounds.inference.forward import probabilities as forward
 from inbounds.inference.largest import keep_largest
 from inbounds.inference.prediction import Prediction, regions
+from inbounds.networks import Volumetric, sees_volumes
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run, open_runs
-from inbounds.scans.format import Spacing
+from inbounds.scans.format import Mask, Spacing
 from inbounds.scans.pictures import PictureGeometry
 from inbounds.scans.scan import header, same_geometry
 from inbounds.sources.source import Extent, read_image, stacked
 from inbounds.store.brightness import black_and_white, on_grid
-from inbounds.store.grid import GridWindow
+from inbounds.store.depth import count as count_slices
+from inbounds.store.depth import turned, turned_back, turned_sides, turned_spacing
+from inbounds.store.grid import GridWindow, nearest
 from inbounds.store.needs import check_memory, predicting
 from inbounds.store.prepare import placed, read_plan
 from inbounds.store.record import Record
@@ -132,21 +135,25 @@ class Predictor:
             notes.append(f"{files[0]}: pictures do not say how large a pixel is; taken as 1 mm, slices 1 mm apart")
         elif head.spacing == LOST and self.plan.pixel not in (None, 1.0):
             notes.append(f"{files[0]}: its spacing is exactly 1 mm, as if it was lost, and the scan is resampled by it")
-        _, height, width = head.spacing
+        axis = self.plan.axis
+        sides, spacing = turned_sides(head.shape, axis), turned_spacing(head.spacing, axis)
+        _, height, width = spacing
         if max(height, width) > 1.5 * min(height, width):  # hardly the pixels of a slice
             notes.append(
                 f"{files[0]}: its pixels are {height:g} x {width:g} mm, as if its slices lay along another axis than "
                 "the file's last, where they are looked for"
             )
-        fit = placed(str(files[0]), head.shape[1:], head.spacing, self.plan)
+        fit = placed(str(files[0]), sides[1:], spacing, self.plan)
         size = sum(one.size for one in heads) * (1 + (len(heads) > 1))
-        extent = Extent(head.shape, head.spacing, len(heads), size)
+        extent = Extent(sides, spacing, len(heads), size)
         kept = (len(self.classes) + 1) * probabilities
-        check_memory(predicting(extent, fit, self.plan.dtype, kept), str(files[0]), extent, fit)
+        slices = count_slices(sides[0], spacing[0], self.plan.slice_spacing)
+        needed = predicting(extent, fit, self.plan.dtype, kept) + self._windows(slices, len(heads), fit)
+        check_memory(needed, str(files[0]), extent, fit)
         # What the network sees is all that is kept of the voxels.
-        stored = self._stored(stacked([read_image(one) for one in heads]), fit)
-        prediction = self._found(stored, fit, head.spacing, str(files[0]), probabilities)
-        return replace(prediction, notes=tuple(notes), header=head)
+        stored = self._stored(turned(stacked([read_image(one) for one in heads]), axis), fit, spacing)
+        prediction = self._found(stored, fit, spacing, str(files[0]), probabilities, sides[0])
+        return replace(self._turned_back(prediction), notes=tuple(notes), spacing=head.spacing, header=head)
 
     def predict_array(
         self,
@@ -172,21 +179,40 @@ class Predictor:
                     f"an array of shape {image.shape}: channel {number} is constant, empty or not finite; "
                     "check that this is the scan you meant"
                 )
+        channels, spacing = turned(channels, self.plan.axis), turned_spacing(spacing, self.plan.axis)
         fit = placed("the array", channels.shape[2:], spacing, self.plan)
-        return self._found(self._stored(channels, fit), fit, spacing, "the array", probabilities)
+        stored = self._stored(channels, fit, spacing)
+        found = self._found(stored, fit, spacing, "the array", probabilities, channels.shape[1])
+        return self._turned_back(found)
 
     def predict_stored(self, store: Store, record: Record) -> Prediction:
         """Segment a scan of a store that was prepared as the run's, as if it came from its file."""
         stored = store.images[record.span]
-        return self._found(stored, record.fit, record.spacing, f"{store.path}, {record.name}", keep=False)
+        name = f"{store.path}, {record.name}"
+        return self._found(stored, record.fit, record.spacing, name, False, record.original_slices)
+
+    def _windows(self, slices: int, channels: int, fit: GridWindow) -> int:
+        """The bytes that a network of volumes takes beside one window, where these are put together in memory."""
+        if self.device.type != "cpu":
+            return 0
+        shape = slices, channels, *fit.shape
+        return max((one.bytes_of(shape) for one in self.networks if isinstance(one, Volumetric)), default=0)
+
+    def _turned_back(self, found: Prediction) -> Prediction:
+        """What was found, along the axes of the file."""
+        axis, probabilities = self.plan.axis, found.probabilities
+        if probabilities is not None:
+            probabilities = turned_back(probabilities, axis)
+        return replace(found, mask=np.ascontiguousarray(turned_back(found.mask, axis)), probabilities=probabilities)
 
     def _stored(
-        self, image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow
-    ) -> Shaped[np.ndarray, "slices channels H W"]:
+        self, image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow, spacing: Spacing
+    ) -> Shaped[np.ndarray, "grid_slices channels H W"]:
         """A scan as the run's store would have it."""
-        stored = np.empty((image.shape[1], len(image), *fit.shape), dtype=self.plan.dtype)
+        slices = count_slices(image.shape[1], spacing[0], self.plan.slice_spacing)
+        stored = np.empty((slices, len(image), *fit.shape), dtype=self.plan.dtype)
         first = 0
-        for piece in on_grid(image, fit, self.plan.dtype, black_and_white(image, self.plan.window)):
+        for piece in on_grid(image, fit, self.plan.dtype, black_and_white(image, self.plan.window), slices):
             stored[first : first + len(piece)] = piece
             first += len(piece)
         return stored
@@ -198,20 +224,24 @@ class Predictor:
         spacing: Spacing,
         name: str,
         keep: bool,
+        originals: int,
     ) -> Prediction:
         mask = np.zeros((len(stored), *fit.original), dtype=np.uint8)
         kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None
         K, agreed = len(self.classes), []
-        step = chunk(fit.shape)
+        step = len(mask) if any(map(sees_volumes, self.networks)) else chunk(fit.shape)
         for first in range(0, len(mask), step):  # what is in the scan's own size is never held for all classes at once
             some = slice(first, first + step)
             probs, others = self._look(as_float(torch.from_numpy(stored[some]).to(self.device)), name)
-            passes = np.stack([most_probable(one).to(torch.uint8).cpu().numpy() for one in (probs, *others)])
+            passes = np.stack([_mask(probs), *others])
             mask[some] = fit.back(passes[0])
             agreed.append(shared(passes[0], passes[1:], K))
             if kept is not None:
                 for k, plane in enumerate(probs.half().cpu().numpy().swapaxes(0, 1)):
                     kept[k, some] = fit.back(plane, outside=int(k == 0))
+        if originals != len(mask):
+            places = nearest(originals, len(mask))
+            mask, kept = mask[places], None if kept is None else kept[:, places]
         doubts: list[Doubt] = []
         if self.doubt or self.largest:
             largest = keep_largest(mask)
@@ -224,8 +254,8 @@ class Predictor:
             mask, regions(mask, self.classes, spacing, fit, doubts, self.seen), spacing, probabilities=kept
         )
 
-    def _look(self, image: Float[Tensor, "B channels H W"], name: str) -> tuple[Tensor, list[Tensor]]:
-        """Probabilities, and those to compare them with: of the mirrored images, and of each of several runs."""
+    def _look(self, image: Float[Tensor, "B channels H W"], name: str) -> tuple[Tensor, list[Mask]]:
+        """Probabilities, and masks to compare theirs with: of the mirrored images, and of each of several runs."""
 
         def each(seen: Tensor) -> list[Tensor]:
             return [forward(network, seen) for network in self.networks]
@@ -240,8 +270,9 @@ class Predictor:
         probs = torch.stack(alone).mean(dim=0)
         if not self.doubt:
             return probs, []
-        turned = [torch.stack(each(image.flip(axis))).mean(dim=0).flip(axis) for axis in MIRRORED]
-        return probs, turned + (alone if len(alone) > 1 else [])
+        runs = [_mask(one) for one in alone] if len(alone) > 1 else []
+        del alone
+        return probs, [_mask(torch.stack(each(image.flip(axis))).mean(dim=0).flip(axis)) for axis in MIRRORED] + runs
 
     def _check_channels(self, what: str, count: int) -> None:
         if count != self.run.channels:
@@ -249,6 +280,10 @@ class Predictor:
                 f"{what}: {count} channels given, and {self.run.path} was trained on {self.run.channels}; give one "
                 "file for each, in the order of the training data (NAME_0000, NAME_0001, ...)"
             )
+
+
+def _mask(probs: Float[Tensor, "B K H W"]) -> Mask:
+    return most_probable(probs).to(torch.uint8).cpu().numpy()
 
 
 def _device(name: str) -> torch.device:

@@ -32,7 +32,7 @@ def volume_ranges(run: Run, samples: Samples, device: torch.device | str) -> Ran
     if bool((unknown := low.isnan() & high.isnan()).all(dim=0)[1:].any()):
         predicted = _predicted(run, samples, device)
         low, high = (torch.where(unknown.all(dim=0), predicted, side) for side in (low, high))
-    voxel = torch.tensor([math.prod(r.spacing) / 1000 / r.fit.area for r in samples.records], dtype=torch.float64)
+    voxel = torch.tensor([math.prod(r.grid_spacing) / 1000 for r in samples.records], dtype=torch.float64)
     least, most = ((side * voxel[:, None]).T.tolist() for side in (low, high))
     ranges: Ranges = {}
     for k, name in enumerate(run.classes, start=1):

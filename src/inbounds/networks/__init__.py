@@ -6,6 +6,7 @@ from inbounds.networks.enet import ENet
 from inbounds.networks.heads import Dilate, InitialShare, heads
 from inbounds.networks.residual_unet import ResidualUNet
 from inbounds.networks.unet import UNet
+from inbounds.networks.volumetric import Volumetric, sees_volumes
 
 __all__ = [
     "AnySize",
@@ -15,7 +16,9 @@ __all__ = [
     "InitialShare",
     "ResidualUNet",
     "UNet",
+    "Volumetric",
     "build",
     "heads",
     "networks",
+    "sees_volumes",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jaxtyping import Float
@@ -32,12 +32,12 @@ class AnySize(nn.Module):
 
     Zeros are added at the bottom and on the right, as the convolutions themselves see them beyond the border, and the
     scores are cropped back. So a pixel keeps its place in the pooling grid, and an image that fits is left alone. The
-    amounts follow from the shape alone: nothing is read from the device.
+    amounts follow from the shape alone: nothing is read from the device. There may be a number for each axis.
     """
 
-    def __init__(self, network: nn.Module, multiple: int) -> None:
+    def __init__(self, network: nn.Module, multiple: int | Sequence[int]) -> None:
         super().__init__()
-        if multiple < 1:
+        if min([multiple] if isinstance(multiple, int) else multiple) < 1:
             raise ValueError(f"the sides of an image can be multiples of 1, 2, 3, ..., not of {multiple}")
         self.network = network
         self.multiple = multiple
@@ -45,7 +45,8 @@ class AnySize(nn.Module):
     def forward(self, image: Float[Tensor, "B C *space"]) -> Float[Tensor, "B K *space"]:
         """The scores of every class, before the softmax, at the size of the image."""
         space = image.shape[2:]
-        missing = [-side % self.multiple for side in space]
+        each = [self.multiple] * len(space) if isinstance(self.multiple, int) else self.multiple
+        missing = [-side % multiple for side, multiple in zip(space, each, strict=True)]
         if any(missing):
             image = functional.pad(image, [amount for extra in reversed(missing) for amount in (0, extra)])
         scores = self.network(image)

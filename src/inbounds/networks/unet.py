@@ -27,31 +27,61 @@ class UNet(nn.Module):
         levels: Resolutions, the full one included.
         most: Feature maps of the coarser levels; ten times the width if not given, as in nnU-Net.
         coarse: The finest level has one pixel for so many along each axis, and scores are interpolated: with 2 a step
-            takes about a quarter of the time.
+            takes about a quarter of the time. Slices of volumes stay as many.
+        dimensions: 2 for slices, 3 for volumes.
+        flat: So many of the finest levels of a volume see slices by themselves, with kernels of 1x3x3, and so many
+            times the image is halved within slices alone: where slices lie further apart than pixels.
     """
 
     def __init__(
-        self, channels: int, classes: int, *, width: int = 32, levels: int = 6, most: int | None = None, coarse: int = 1
+        self,
+        channels: int,
+        classes: int,
+        *,
+        width: int = 32,
+        levels: int = 6,
+        most: int | None = None,
+        coarse: int = 1,
+        dimensions: int = 2,
+        flat: int = 0,
     ) -> None:
         super().__init__()
+        if dimensions not in (2, 3) or not 0 <= flat <= levels * (dimensions - 2):
+            raise ValueError(
+                f"a U-Net has 2 or 3 dimensions, not {dimensions}, and of a volume 0 to {levels} flat levels, not "
+                f"{flat}"
+            )
         if width < 1 or levels < 2 or coarse < 1:
             raise ValueError(
                 f"a U-Net has at least 1 feature map and 2 levels, and is as coarse as 1 or more: not {width}, "
                 f"{levels} and {coarse}"
             )
-        self.coarse, self.multiple = coarse, coarse * 2 ** (levels - 1)
+        self.coarse, most_halved = coarse, coarse * 2 ** (levels - 1)
+        self.multiple: int | tuple[int, ...] = most_halved
+        if dimensions == 3:
+            self.multiple = 2 ** max(0, levels - 1 - flat), most_halved, most_halved
+        strides = [_beside(dimensions, 1, coarse) if coarse > 1 else (1,) * dimensions]
+        strides += [_beside(dimensions, 1 if n < flat else 2, 2) for n in range(levels - 1)]
+        kernels = [_beside(dimensions, 1 if n < flat else 3, 3) for n in range(levels)]
         widths = [min(width * 2**i, most or 10 * width) for i in range(levels)]
         before = [channels, *widths]
         self.down = nn.ModuleList(
-            nn.Sequential(convolution(i, o, stride=2 if n else coarse), convolution(o, o))
-            for n, (i, o) in enumerate(zip(before, widths, strict=False))
+            nn.Sequential(convolution(i, o, stride=stride, kernel=kernel), convolution(o, o, kernel=kernel))
+            for i, o, stride, kernel in zip(before, widths, strides, kernels, strict=False)
         )
         pairs = list(zip(widths[:0:-1], widths[-2::-1], strict=True))
-        self.enlarge = nn.ModuleList(nn.ConvTranspose2d(i, o, 2, stride=2, bias=False) for i, o in pairs)
-        self.up = nn.ModuleList(nn.Sequential(convolution(2 * o, o), convolution(o, o)) for _, o in pairs)
-        self.scores = nn.Conv2d(width, classes, 1)
+        larger = nn.ConvTranspose2d if dimensions == 2 else nn.ConvTranspose3d
+        self.enlarge = nn.ModuleList(
+            larger(i, o, stride, stride=stride, bias=False)  # type: ignore[arg-type]
+            for (i, o), stride in zip(pairs, strides[:0:-1], strict=True)
+        )
+        self.up = nn.ModuleList(
+            nn.Sequential(convolution(2 * o, o, kernel=kernel), convolution(o, o, kernel=kernel))
+            for (_, o), kernel in zip(pairs, kernels[-2::-1], strict=True)
+        )
+        self.scores = (nn.Conv2d if dimensions == 2 else nn.Conv3d)(width, classes, 1)
 
-    def forward(self, image: Float[Tensor, "B C H W"]) -> Float[Tensor, "B K H W"]:
+    def forward(self, image: Float[Tensor, "B C *space"]) -> Float[Tensor, "B K *space"]:
         """The scores of every class, before the softmax."""
         x, kept = image, []
         for down in self.down:
@@ -62,4 +92,13 @@ class UNet(nn.Module):
         scores: Tensor = self.scores(x)
         if self.coarse == 1:
             return scores
-        return functional.interpolate(scores, scale_factor=float(self.coarse), mode="bilinear", align_corners=False)
+        factor = float(self.coarse)
+        if image.ndim == 4:
+            return functional.interpolate(scores, scale_factor=factor, mode="bilinear", align_corners=False)
+        by = (1.0, factor, factor)
+        return functional.interpolate(scores, scale_factor=by, mode="trilinear", align_corners=False)
+
+
+def _beside(dimensions: int, between: int, within: int) -> tuple[int, ...]:
+    """A number for each axis: one between the slices of a volume, one within them."""
+    return (within, within) if dimensions == 2 else (between, within, within)

@@ -3,6 +3,7 @@
 from inbounds.regions.compactness import compactness
 from inbounds.regions.facts import FactColumns, Geometry, Motion
 from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
+from inbounds.regions.patches import Patches
 from inbounds.regions.scans import Scans
 from inbounds.regions.shape import centroid, moment, spread
 from inbounds.regions.size import size
@@ -17,6 +18,7 @@ __all__ = [
     "FactColumns",
     "Geometry",
     "Motion",
+    "Patches",
     "Scans",
     "Statistic",
     "centroid",

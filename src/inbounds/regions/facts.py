@@ -20,7 +20,8 @@ class Geometry:
     """How a slice lies on the grid; or a whole scan, if `slices` says how many it has.
 
     `shape` are the original rows and columns, `spacing` is in mm between slices, rows and columns, `scale` are grid
-    pixels per original pixel, `point` takes a position to the grid, `intensity` is that of the grid's black and white.
+    pixels per original pixel, `point` takes a position to the grid, `intensity` is that of the grid's black and white,
+    `deep` are slices of the grid per original slice.
     """
 
     shape: tuple[int, int]
@@ -29,6 +30,7 @@ class Geometry:
     scale: tuple[float, float]
     point: Callable[[float, float], tuple[float, float]]
     intensity: tuple[float, float]
+    deep: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ Coordinates are pixel indices in axis order: row, column; slice first in 3-D.
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -14,14 +13,28 @@ from torch import Tensor
 
 from inbounds.regions.facts import FactColumns, Geometry
 from inbounds.regions.fractions import share
+from inbounds.regions.patches import Patches
 from inbounds.regions.scans import Scans, each, total
-from inbounds.regions.size import size
-from inbounds.regions.statistic import Probs, Values, statistic, wide
+from inbounds.regions.size import Spacing, per_scan, sides_of, size, steps_of
+from inbounds.regions.statistic import Number, Probs, Values, statistic, wide
 
 
-def _diagonal(probs: Tensor, *_: Any, **__: Any) -> float:
-    """The squared length of the image's diagonal, in pixels."""
-    return float(sum(side**2 for side in probs.shape[2:]))
+def _diagonal(probs: Tensor, spacing: Spacing | None = None, *, scans: Scans | None = None) -> Number:
+    """The squared length of the image's diagonal, in pixels or mm."""
+    pairs = zip(sides_of(probs, scans), _steps(probs, spacing, scans), strict=True)
+    return sum((side * step) ** 2 for side, step in pairs)
+
+
+def _steps(probs: Tensor, spacing: Spacing | None, scans: Scans | None) -> list[Number]:
+    return [per_scan(step, scans) for step in steps_of(probs, spacing)]
+
+
+def _in_mm(values: Values, probs: Tensor, spacing: Spacing | None, scans: Scans | None, power: int) -> Values:
+    """From pixels to the units of the spacing."""
+    if spacing is None:
+        return values
+    steps = _steps(probs, spacing, scans)
+    return torch.cat([values[..., axis : axis + 1] * step**power for axis, step in enumerate(steps)], dim=-1)
 
 
 def _axis(probs: Tensor, axis: int) -> Float[Tensor, " n"]:
@@ -52,10 +65,12 @@ _COLUMNS = FactColumns(
 
 
 @statistic(scale=_diagonal, columns=_COLUMNS)
-def centroid(probs: Probs, *, scans: Scans | None = None) -> Values:
+def centroid(probs: Probs, spacing: Spacing | None = None, *, scans: Scans | None = None) -> Values:
     """The centre of mass of each soft region: `fraction` with the pixel coordinates as potential.
 
-    One component per axis. Over the slices of a scan it is the in-plane centre of the whole stack.
+    One component per axis; in mm from the middle of the first pixel with a `spacing`, one number per axis or such a row
+    for each image. Over the slices of a scan it is the in-plane centre of the whole stack; with `Patches`, that of
+    whole scans.
 
     Empty region: the centre of the image (see `fraction`). Natural scale: the squared diagonal of the image.
 
@@ -65,18 +80,29 @@ def centroid(probs: Probs, *, scans: Scans | None = None) -> Values:
         >>> centroid(probs)
         tensor([[[1., 2.]]])
     """
+    if isinstance(scans, Patches):
+        middle = (scans.sides.to(wide(probs.dtype)) - 1)[:, None] / 2
+        centre = _middle(probs, scans) + middle
+        return _in_mm(centre, probs, spacing, scans, 1)
     mass = size(probs, scans=scans)
     axes = range(probs.ndim - 2)
     first = torch.stack([(_marginal(probs, a) * _axis(probs, a)).sum(dim=-1) for a in axes], dim=-1)
     middle = torch.stack([_axis(probs, a).mean() for a in axes]).expand(mass.shape[0], 1, -1)
-    return share(total(first, scans), mass, middle)
+    return _in_mm(share(total(first, scans), mass, middle), probs, spacing, scans, 1)
 
 
-@statistic(scale=lambda probs, *_, **__: _diagonal(probs) ** 2)
-def spread(probs: Probs, *, scans: Scans | None = None) -> Values:
+def _middle(probs: Probs, scans: Patches) -> Values:
+    """The centre of whole scans, from their middle."""
+    first = scans.first(probs)
+    return share(first, scans.mass(probs), torch.zeros_like(first))
+
+
+@statistic(scale=lambda *args, **settings: _diagonal(*args, **settings) ** 2)
+def spread(probs: Probs, spacing: Spacing | None = None, *, scans: Scans | None = None) -> Values:
     """How far each soft region reaches along each axis: the second central moment, in squared pixels.
 
-    Component `m` is `sum_p (x_m - centroid_m)^2 S_p / sum_p S_p`, a variance; its root is a distance.
+    Component `m` is `sum_p (x_m - centroid_m)^2 S_p / sum_p S_p`, a variance; its root is a distance. With a `spacing`
+    it is in mm2; with `Patches`, that of whole scans.
 
     Empty region: the spread of the whole image. Natural scale: the fourth power of the image's diagonal.
 
@@ -84,6 +110,11 @@ def spread(probs: Probs, *, scans: Scans | None = None) -> Values:
         >>> spread(torch.tensor([[[[1.0, 0.0, 1.0]]]]))  # columns 0 and 2 of a single row
         tensor([[[0., 1.]]])
     """
+    if isinstance(scans, Patches):
+        centre = _middle(probs, scans)
+        sides = scans.sides.to(centre.dtype)[:, None]
+        whole = (sides.square() - 1) / 12 + centre.square()
+        return _in_mm(share(scans.second(probs, centre), scans.mass(probs), whole), probs, spacing, scans, 2)
     middle = each(centroid(probs, scans=scans), scans)
     parts, wholes = [], []
     for a in range(probs.ndim - 2):
@@ -94,7 +125,7 @@ def spread(probs: Probs, *, scans: Scans | None = None) -> Values:
     if scans is not None:
         slices = scans.total(whole.new_ones(whole.shape[0], 1, 1)).clamp(min=1)
         whole = scans.total(whole) / slices
-    return share(total(second, scans), size(probs, scans=scans), whole)
+    return _in_mm(share(total(second, scans), size(probs, scans=scans), whole), probs, spacing, scans, 2)
 
 
 def exponents(order: int | tuple[int, ...], dimensions: int) -> list[tuple[int, ...]]:

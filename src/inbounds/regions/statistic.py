@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int64, Integer
 from torch import Tensor
 
 from inbounds.regions.facts import FactColumns
+from inbounds.regions.patches import Patches
 from inbounds.regions.scans import Scans
 
 P = ParamSpec("P")
@@ -49,6 +50,15 @@ def check_probs(probs: Tensor) -> None:
         raise ValueError(f"an empty batch or image cannot be measured: the shape is {tuple(probs.shape)}")
 
 
+def _check_stacked(probs: Tensor, scans: object) -> None:
+    """Refuse parts of volumes that do not say where they lie; slices of a scan need not."""
+    if probs.ndim > 4 and isinstance(scans, Scans) and not isinstance(scans, Patches) and scans.count < len(probs):
+        raise ValueError(
+            f"{len(probs)} volumes are parts of {scans.count} scans, and nothing says which parts, or whether there "
+            "are more: give Patches.at(names, offset, patch, scan) in the place of Scans"
+        )
+
+
 @dataclass(frozen=True)
 class Statistic(Generic[P]):
     """A function of probabilities, together with what a constraint must know about it.
@@ -77,6 +87,7 @@ class Statistic(Generic[P]):
     def __call__(self, probs: Tensor, *args: P.args, **kwargs: P.kwargs) -> Values:
         """Measure every class of every image."""
         check_probs(probs)
+        _check_stacked(probs, kwargs.get("scans"))
         return self.function(probs, *args, **kwargs)
 
     def using(self, **settings: Any) -> Statistic[...]:

@@ -23,7 +23,7 @@ from inbounds.writing import aside, remove, write_json
 
 RAW = "raw."
 """Before the names of the weights whose running mean the kept networks are."""
-KEPT = ("generator.", "scan_sizes")
+KEPT = ("generator.", "scan_sizes", "estimate.")
 """With these begin the names of what a state keeps as tensors."""
 
 

@@ -13,7 +13,7 @@ from inbounds.runs.run import Run
 
 def build_network(run: Run) -> nn.Module:
     """The run's network, untrained."""
-    return network_of(run.settings.network, run.channels, len(run.classes) + 1)
+    return network_of(run.settings.network, run.channels, len(run.classes) + 1, run.settings.training.patch)
 
 
 def load_network(run: Run, model: str = "best", device: torch.device | str = "cpu") -> nn.Module:

@@ -23,6 +23,7 @@ from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import draw_full
 from inbounds.config import Settings, network_of, supervision_of
 from inbounds.config.plan import Plan
+from inbounds.config.volumes import check_volumes
 from inbounds.described import read_json, written
 from inbounds.errors import BadInput
 from inbounds.locks import locked
@@ -125,10 +126,11 @@ class Run:
         if facts is not None:
             store.facts(facts)
         chosen = [store.classes[value] for value in store.chosen(classes)]
+        check_volumes(settings, store)
         supervision = supervision_of(settings, store, chosen, facts)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)  # as training does: what a file of weights leaves out is the same whatever was run
-            network = network_of(settings.network, store.channels, len(chosen) + 1)
+            network = network_of(settings.network, store.channels, len(chosen) + 1, settings.training.patch)
         try_out(network, supervision, settings, store, chosen)
         if start is not None and settings.network.weights:
             raise BadInput(f"{start.path}: network.weights names other weights to begin with; leave one of them out")

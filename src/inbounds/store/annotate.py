@@ -92,11 +92,12 @@ def simulate(
                 if background and strategy not in ("box", "scribble"):
                     blank = label[number] == UNLABELLED
                     label[number][blank] = background_seeds(mask, classes, rng)[blank]
+            left_out_there = left_out[record.nearest()]
             rng = np.random.default_rng([seed, key])
             rows: Iterable[Fact] = measure(store, record, truth, classes, rng, noise or Noise())
             if strategy == "box":
                 rows = _boxed(rows, truth, record, box_share, draw.keywords.get("margin", 0))
-            facts.extend(row for row in rows if row.slice is None or not left_out[row.slice])
+            facts.extend(row for row in rows if row.slice is None or not left_out_there[row.slice])
             label[left_out] = UNLABELLED
             yield label
 
@@ -126,7 +127,8 @@ def _boxed(
         if not fact.present:
             yield fact
             continue
-        mask = truth[fact.slice] == fact.klass
+        shown = truth[record.nearest()[fact.slice]]
+        mask = shown == fact.klass
         size = middle * mask[bounding_box(mask, margin)].size / record.fit.area
         row, column = record.fit.point_back(*((side.start + side.stop - 1) / 2 for side in bounding_box(mask)))
         known = {"size_px": size, "size_mm2": size * record.spacing[1] * record.spacing[2]}
@@ -158,10 +160,17 @@ def import_points(
         for record in store.records:
             label = np.full((record.slices, *store.shape), UNLABELLED, dtype=np.uint8)
             there, nearest = set(), np.full(label.shape, np.inf)
+            places = record.nearest()
             for _, number, row, column, klass in of_case.get(record.name, ()):
-                _mark(label[number], nearest[number], np.rint(record.fit.point(row, column)), radius, klass)
+                _mark(
+                    label[places[number]],
+                    nearest[places[number]],
+                    np.rint(record.fit.point(row, column)),
+                    radius,
+                    klass,
+                )
                 there.add((number, klass))
-            for number, klass in product(range(record.slices), range(1, len(store.classes))):
+            for number, klass in product(range(record.original_slices), range(1, len(store.classes))):
                 present = (number, klass) in there
                 if present or (absent_elsewhere and (record.name, klass) in clicked):
                     facts.append(Fact(record.name, number, klass, present))
@@ -264,7 +273,9 @@ def _exchanged(store: Store, clicks: Sequence[Click]) -> bool:
         record = store.cases[case]
         here, there = record.fit.point(row, column), record.fit.point(column, row)
         if klass and _inside((column, row), record.fit.original) and _inside(there, store.shape):
-            pixels = [(record.first + number, 0, *np.rint(place).astype(int)) for place in (here, there)]
+            pixels = [
+                (record.first + record.nearest()[number], 0, *np.rint(place).astype(int)) for place in (here, there)
+            ]
             seen.append([klass, *(float(store.images[pixel]) for pixel in pixels)])
     if len(seen) < ENOUGH:
         return False

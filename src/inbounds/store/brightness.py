@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float32, Shaped
 
 from inbounds.scans.format import slabs
+from inbounds.store.depth import between
 from inbounds.store.grid import GridWindow
 
 Window = tuple[float, float]
@@ -49,11 +50,19 @@ def scaled(
 
 
 def on_grid(
-    image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow, dtype: str, ends: Sequence[Window]
+    image: Shaped[np.ndarray, "channels slices rows columns"],
+    fit: GridWindow,
+    dtype: str,
+    ends: Sequence[Window],
+    slices: int | None = None,
 ) -> Iterator[Shaped[np.ndarray, "some channels H W"]]:
-    """A scan as a store keeps it, a few slices at a time: scaled, on the grid, and 8-bit (0..255) or float16 (0..1)."""
-    for some in slabs(image.shape[1], fit.pixels):
-        piece = scaled(image[:, some], ends)
+    """A scan as a store keeps it, a few slices at a time: scaled, on the grid, and 8-bit (0..255) or float16 (0..1).
+
+    Where it is to have another number of `slices`, they are interpolated.
+    """
+    count = slices or image.shape[1]
+    for some in slabs(count, fit.pixels):
+        piece = scaled(between(image, some, count), ends)
         fitted = np.stack([fit.image(channel) for channel in piece], axis=1)
         stored = np.rint(fitted * 255).clip(0, 255) if dtype == "uint8" else fitted
         yield stored.astype(dtype)

@@ -47,6 +47,7 @@ class Description(Described):
     channels: int = Field(ge=1, le=1000)
     shape: tuple[GridSide, GridSide]
     dtype: Literal["uint8", "float16"]
+    dimensions: Literal[2, 3] = 2
     source: Origin
     checksums: dict[str, Digest]
     blocks: Blocks = Field(default_factory=dict)

@@ -45,12 +45,12 @@ def doubts(store: Store, annotation: str, facts: Facts, margin: float = MARGIN) 
     for record, said in _by_record(store, facts):
         label = labels[record.span]
         sums: dict[int, float] = {}
+        places = record.nearest()
         for one in said:
             fact, whole = one.fact, one.fact.slice is None
             # A pixel of a coarse grid may be labelled by less than all that it covers.
-            least = np.count_nonzero(label[slice(None) if whole else fact.slice] == fact.klass) / max(
-                1, record.fit.area
-            )
+            seen = label if fact.slice is None else label[places[fact.slice]]
+            least = np.count_nonzero(seen == fact.klass) / max(1, record.voxel if whole else record.fit.area)
             if _less(one.high, least, margin):
                 labelled.append(f"{_where(store, fact)} has {one.high:g} px, and {math.ceil(least)} are labelled")
             if not whole:
@@ -75,8 +75,9 @@ def other_unit(store: Store, facts: Facts) -> list[str]:
         if record.truth:
             truth = store.truth[record.span]
             for one in said:
-                seen = truth if one.fact.slice is None else truth[one.fact.slice]
-                real = np.count_nonzero(seen == one.fact.klass) / record.fit.area
+                whole = one.fact.slice is None
+                seen = truth if one.fact.slice is None else truth[record.nearest()[one.fact.slice]]
+                real = np.count_nonzero(seen == one.fact.klass) / (record.voxel if whole else record.fit.area)
                 if real and one.high and math.isfinite(one.high) and not (seen == UNLABELLED).any():
                     ratios.append((one.low + one.high) / 2 / real)
     middle = float(np.median(ratios)) if ratios else 1.0

@@ -145,7 +145,7 @@ class GridWindow:
         if (self.height, self.width) == self.shape:
             return self._cut(slices, outside)
         (rows, into_rows), (columns, into_columns) = (
-            _inside(first + _nearest(n, of), have)
+            _inside(first + nearest(n, of), have)
             for n, first, of, have in zip(
                 self.shape, (self.top, self.left), (self.height, self.width), self.original, strict=True
             )
@@ -158,7 +158,7 @@ class GridWindow:
         """Label maps, or probabilities, from the grid onto the original slices; what was cut off becomes `outside`."""
         inner, outer = self._overlap()
         rows, columns = (
-            _nearest(n, of, some) for n, of, some in zip((self.height, self.width), self.shape, outer, strict=True)
+            nearest(n, of, some) for n, of, some in zip((self.height, self.width), self.shape, outer, strict=True)
         )
         full = np.full((len(slices), *self.original), outside, dtype=slices.dtype)
         full[:, inner[0], inner[1]] = slices[:, rows[:, None], columns]
@@ -197,7 +197,7 @@ class GridWindow:
         return window
 
 
-def _nearest(count: int, of: int, some: slice = slice(None)) -> np.ndarray:
+def nearest(count: int, of: int, some: slice = slice(None)) -> np.ndarray:
     """For each of `count` pixels across, or for some of them, which of `of` pixels across its centre lies in."""
     return ((np.arange(*some.indices(count)) * 2 + 1) * of) // (2 * count)
 

@@ -53,9 +53,11 @@ def measure(
     most = float(np.prod(record.fit.original))
     rows: list[Fact] = []
     for klass in classes:
-        voxels, bright = 0.0, 0.0
         masks = truth == klass
-        for number, (mask, image) in enumerate(zip(masks, images, strict=True)):
+        voxels = float(masks.sum()) / record.voxel
+        bright = float(images[:, 0][masks].mean()) if voxels else 0.0
+        for number, place in enumerate(record.nearest()):
+            mask, image = masks[place], images[place]
             pixels = float(mask.sum()) / record.fit.area
             if not pixels:
                 rows.append(Fact(record.name, number, klass, False, {"size_px": 0, "size_mm2": 0}))
@@ -68,12 +70,10 @@ def measure(
             known["mean_intensity"] = black + mean * (white - black)
             known |= _others(record.geometry(number), mask[None], image[None])
             rows.append(Fact(record.name, number, klass, True, known))
-            voxels += pixels
-            bright += pixels * mean
-        size = min(voxels * noise.factor(rng), most * record.slices)
+        size = min(voxels * noise.factor(rng), most * record.original_slices)
         known = {"size_px": size, "volume_ml": size * depth * height * width / 1000}
         if voxels:
-            known["mean_intensity"] = black + bright / voxels * (white - black)
+            known["mean_intensity"] = black + bright * (white - black)
             there = masks.any(axis=(1, 2))
             known |= _others(record.geometry(None), masks[there], images[there])
         rows.append(Fact(record.name, None, klass, voxels > 0, known))

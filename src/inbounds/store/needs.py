@@ -12,13 +12,14 @@ from inbounds.sources.source import Extent
 from inbounds.store.grid import GridWindow
 
 
-def preparing(extent: Extent, fit: GridWindow, masks: int) -> int:
+def preparing(extent: Extent, fit: GridWindow, masks: int, slices: int | None = None) -> int:
     """The bytes that preparing a scan takes.
 
     For each voxel those of the file's own type, one for each mask, and once more those of a mask's file; for each pixel
-    on the grid two, if there are masks; and for a few slices at a time what they need on their way.
+    on the grid two, if there are masks; and for a few slices at a time what they need on their way. On the grid there
+    may be another number of slices.
     """
-    grid = extent.shape[0] * math.prod(fit.shape)
+    grid = (slices or extent.shape[0]) * math.prod(fit.shape)
     return extent.size + 2 * grid * bool(masks) + _passing(fit, extent.channels)
 
 

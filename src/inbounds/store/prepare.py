@@ -23,8 +23,10 @@ from inbounds.scans.format import Spacing, by
 from inbounds.sources.source import GIVEN, Loaded, Source
 from inbounds.store.blocks import checksum, digest
 from inbounds.store.brightness import Window, black_and_white, on_grid
+from inbounds.store.depth import AXES, turned_extent, turned_scan
+from inbounds.store.depth import count as count_slices
 from inbounds.store.description import IMAGES, SCHEMA, TRUTH, About, Description
-from inbounds.store.grid import MOST_SIDE, GridWindow, Shape
+from inbounds.store.grid import MOST_SIDE, GridWindow, Shape, nearest
 from inbounds.store.needs import check_memory, preparing, stored
 from inbounds.store.record import Record
 from inbounds.store.rle import array_file, labels_file, open_array
@@ -64,6 +66,9 @@ class Plan:
         window: The brightness that is black and that which is white; if not given, each scan's own.
         spacing: What voxels measure in mm between slices, rows and columns, whatever the files say.
         reading: How labels and patients were recognised, for scans that are added later.
+        dimensions: Whether slices are learnt by themselves, or scans as volumes.
+        slice_spacing: How far apart slices of the store are, in mm; as in the files, if not given.
+        axis: The files' axis along which they are sliced, counted from 1.
     """
 
     name: str
@@ -77,8 +82,15 @@ class Plan:
     window: Window | None = None
     spacing: Spacing | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
+    dimensions: Literal[2, 3] = 2
+    slice_spacing: float | None = None
+    axis: int = AXES[-1]
 
     def __post_init__(self) -> None:
+        if self.axis not in AXES:
+            raise BadInput(f"a file has the axes 1, 2 and 3, and is sliced along one of them, not {self.axis} (--axis)")
+        if self.slice_spacing is not None and not 0 < self.slice_spacing < math.inf:
+            raise BadInput(f"slices {self.slice_spacing:g} mm apart cannot be; give a number above 0 (--slice-spacing)")
         if min(self.shape) < 1:
             raise BadInput(f"a grid of {by(self.shape)} pixels holds no slice; give sides of 16 or more (--side)")
         if self.pixel is not None and not 0 < self.pixel < math.inf:
@@ -88,6 +100,7 @@ class Plan:
     def source(self) -> dict[str, Any]:
         """What a store says of it."""
         given = {"pixel": self.pixel, "window": self.window, "spacing": self.spacing, **self.reading}
+        given |= {"slice_spacing": self.slice_spacing, "axis": None if self.axis == AXES[-1] else self.axis}
         return {"from": self.origin, "fit": self.fitting} | {name: v for name, v in given.items() if v is not None}
 
 
@@ -97,6 +110,7 @@ def read_plan(about: Mapping[str, Any], where: str, remedy: str) -> Plan:
         shape, (pixel, window, spacing) = about["shape"], map(about.get, ("pixel", "window", "spacing"))
         low, high = map(float, window or (0, 1))
         between, row, column = map(float, spacing or (1, 1, 1))
+        apart, axis = about.get("slice_spacing"), about.get("axis", AXES[-1])
         plan = Plan(
             "",
             (),
@@ -107,12 +121,14 @@ def read_plan(about: Mapping[str, Any], where: str, remedy: str) -> Plan:
             pixel=None if pixel is None else float(pixel),
             window=(low, high) if window else None,
             spacing=(between, row, column) if spacing else None,
+            slice_spacing=None if apart is None else float(apart),
+            axis=axis if isinstance(axis, int) and axis in AXES else 0,
         )
-        lengths = (high - low, 1 if plan.pixel is None else plan.pixel, between, row, column)
+        lengths = (high - low, 1 if plan.pixel is None else plan.pixel, between, row, column, plan.slice_spacing or 1)
         sound = all(0 < length < math.inf for length in lengths) and all(0 < side <= MOST_SIDE for side in plan.shape)
         if not sound or not 1e-4 < lengths[1] < 1e4 or plan.dtype not in ("uint8", "float16"):
             raise ValueError
-    except (KeyError, TypeError, IndexError, ValueError, OverflowError):
+    except (KeyError, TypeError, IndexError, ValueError, OverflowError, BadInput):
         raise BadInput(
             f"{where}: its preparation is {shortened(about)}, and a new scan can be prepared as {', '.join(FITS)} "
             f"only; {remedy}"
@@ -207,8 +223,10 @@ def prepare(
                 loaded = source.load()
                 if plan.spacing:
                     loaded = replace(loaded, spacing=plan.spacing)
-                slices, rows, columns = loaded.image.shape[1:]
+                loaded = turned_scan(loaded, plan.axis)
+                original, rows, columns = loaded.image.shape[1:]
                 fit = placed(source.name, (rows, columns), loaded.spacing, plan)
+                slices = count_slices(original, loaded.spacing[0], plan.slice_spacing)
                 if append_image is None:
                     channels = len(loaded.image)
                     append_image = images()
@@ -219,7 +237,7 @@ def prepare(
                 if plan.window and channels > 1:
                     raise BadInput(f"{source.name}: {channels} channels, and a window goes with one: leave it out")
                 ends = black_and_white(loaded.image, plan.window)
-                for piece in on_grid(loaded.image, fit, plan.dtype, ends):
+                for piece in on_grid(loaded.image, fit, plan.dtype, ends, slices):
                     append_image(piece)
                 if append_truth:
                     append_truth(_label(fit, loaded.truth, slices, outside=0))
@@ -228,7 +246,7 @@ def prepare(
                 notes += [f"{source.name}: {note}" for note in loaded.notes]
                 if loaded.truth is None and fit.crops and not fit.covers(reach(loaded.image)):
                     cut.append(source.name)
-                records.append(_record(source, loaded, records, fit, ends[0]))
+                records.append(_record(source, loaded, records, fit, ends[0], slices))
         for name in weak:
             file = folder / "annotations" / name / "labels.npy"
             about: dict[str, Any] = {"strategy": "given", "classes": list(plan.classes), "simulated": False}
@@ -241,6 +259,7 @@ def prepare(
             "channels": channels,
             "shape": list(plan.shape),
             "dtype": plan.dtype,
+            "dimensions": plan.dimensions,
             "source": onto.source if onto else plan.source,
             **_sums(folder, plan.shape, records),
             "scans": [asdict(record) for record in records],
@@ -261,10 +280,11 @@ def _check_room(sources: Sequence[Source], path: Path, plan: Plan, onto: Store |
     needed = stored(onto.slices, onto.channels, onto.shape, plan.dtype) if onto else 0
     for source in sources:
         if (extent := source.extent) is not None:
-            extent = replace(extent, spacing=plan.spacing or extent.spacing)
+            extent = turned_extent(replace(extent, spacing=plan.spacing or extent.spacing), plan.axis)
             fit = placed(source.name, extent.shape[1:], extent.spacing, plan)
-            check_memory(preparing(extent, fit, source.truth + len(source.weak)), source.name, extent, fit)
-            needed += stored(extent.shape[0], extent.channels, plan.shape, plan.dtype)
+            slices = count_slices(extent.shape[0], extent.spacing[0], plan.slice_spacing)
+            check_memory(preparing(extent, fit, source.truth + len(source.weak), slices), source.name, extent, fit)
+            needed += stored(slices, extent.channels, plan.shape, plan.dtype)
     require_disk(needed, path, f"a store of {len(sources)} scans on a grid of {by(plan.shape)}")
 
 
@@ -347,14 +367,20 @@ def _unlike(records: Sequence[Record]) -> list[str]:
 
 
 def _record(
-    source: Source, loaded: Loaded, before: Sequence[Record], fit: GridWindow, ends: tuple[float, float]
+    source: Source,
+    loaded: Loaded,
+    before: Sequence[Record],
+    fit: GridWindow,
+    ends: tuple[float, float],
+    slices: int,
 ) -> Record:
+    original = loaded.image.shape[1]
     return Record(
         name=source.name,
         patient=source.patient,
         split=source.split or "train",
         first=before[-1].range.stop if before else 0,
-        slices=loaded.image.shape[1],
+        slices=slices,
         fit=fit,
         spacing=loaded.spacing,
         intensity=ends,
@@ -362,11 +388,14 @@ def _record(
         truth=source.truth,
         lost=0 if loaded.truth is None else fit.lost(loaded.truth),
         group=source.group,
+        depth=None if slices == original else original,
     )
 
 
 def _label(fit: GridWindow, label: np.ndarray | None, slices: int, outside: int) -> np.ndarray:
-    return _unlabelled(slices, fit.shape) if label is None else fit.label(label, outside)
+    if label is None:
+        return _unlabelled(slices, fit.shape)
+    return fit.label(label if len(label) == slices else label[nearest(slices, len(label))], outside)
 
 
 def _unlabelled(slices: int, shape: Shape) -> np.ndarray:

@@ -34,6 +34,8 @@ from inbounds.store.table_reader import class_value
 from inbounds.writing import aside, mend, write_json
 
 SIDES = ("train", "validation")
+PREPARED = ("fit", "pixel", "window", "spacing", "slice_spacing", "axis")
+"""What a store says of how its scans were prepared, beside the grid."""
 ANEW = "annotate again under another name"
 FULL = "full"
 """The annotation that every store with a truth has: the label is the whole mask."""
@@ -59,7 +61,7 @@ class Store:
             )
         content = read_json(described, Description, AGAIN)
         self.name, self.classes, self.channels = content.name, content.classes, content.channels
-        self.shape, self.dtype = content.shape, np.dtype(content.dtype)
+        self.shape, self.dtype, self.dimensions = content.shape, np.dtype(content.dtype), content.dimensions
         self.source: dict[str, Any] = content.source.model_dump(exclude_unset=True)
         self.records, self.checksums, self.blocks = content.scans, content.checksums, content.blocks
         self.images = self._images()
@@ -82,7 +84,7 @@ class Store:
     @property
     def preparation(self) -> dict[str, Any]:
         """How a new scan is prepared as these were."""
-        how = {name: value for name, value in self.source.items() if name in ("fit", "pixel", "window", "spacing")}
+        how = {name: value for name, value in self.source.items() if name in PREPARED}
         return {"shape": list(self.shape), "dtype": self.dtype.name, "fit": None} | how
 
     @property
@@ -236,7 +238,7 @@ class Store:
         rows = [
             Fact(record.name, number, klass)
             for record in self.records
-            for number in (*range(record.slices), None)
+            for number in (*range(record.original_slices), None)
             for klass in range(1, len(self.classes))
         ]
         return Facts(tuple(rows), self.classes)

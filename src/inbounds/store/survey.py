@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from jaxtyping import Int64, Shaped
 from inbounds.progress import Track
 from inbounds.scans.format import Spacing
 from inbounds.sources.source import Source
+from inbounds.store.depth import ALIKE, AXES, turned_scan, turned_spacing
 from inbounds.store.grid import LONGER, Shape
 
 LARGEST = 256
@@ -59,6 +60,7 @@ def choose(
     grid: bool = True,
     window: bool = True,
     spacing: Spacing | None = None,
+    axis: int = AXES[-1],
     track: Track[Source] = iter,
 ) -> tuple[Grid | None, tuple[float, float] | None]:
     """Look at all scans and choose a grid, and for CT a window, where they are asked for.
@@ -68,20 +70,37 @@ def choose(
         grid: Whether to choose a grid.
         window: Whether to look for a window.
         spacing: In mm, whatever the files say.
+        axis: Along which files are sliced.
         track: Wraps the scans, for a progress bar.
     """
     if not grid and not (window and look(sources[0]).body is not None):
         return None, None
-    seen = [look(source, spacing) for source in track(sources)]
+    seen = [look(source, spacing, axis) for source in track(sources)]
     training = [one for one, source in zip(seen, sources, strict=True) if source.split == "train"]
     return choose_grid(seen) if grid else None, choose_window(training or seen) if window else None
 
 
-def look(source: Source, spacing: Spacing | None = None) -> Seen:
+def distance(
+    sources: Sequence[Source], spacing: Spacing | None = None, axis: int = AXES[-1]
+) -> tuple[float | None, str]:
+    """How far apart the slices of volumes shall be, and why: the median of the files, or as they are."""
+    known = [spacing or (source.extent.spacing if source.extent else LOST) for source in sources]
+    apart = [turned_spacing(steps, axis)[0] for steps in known if spacing or steps != LOST]
+    if len(apart) < len(sources):
+        return None, "slices: as the files have them, as not all say how far apart they are (--slice-spacing)"
+    median = float(f"{np.median(apart):.5g}")
+    if all(abs(one - median) <= ALIKE * median for one in apart):
+        return None, f"slices: {median:g} mm apart, as in all files"
+    said = f"slices: {median:g} mm apart, the median of {min(apart):g} to {max(apart):g}; --slice-spacing sets another"
+    return median, said
+
+
+def look(source: Source, spacing: Spacing | None = None, axis: int = AXES[-1]) -> Seen:
     """Look at a scan, whose voxels measure so much whatever its file says."""
     loaded = source.load()
+    loaded = turned_scan(loaded if spacing is None else replace(loaded, spacing=spacing), axis)
     _, _, rows, columns = loaded.image.shape
-    known = spacing or (None if loaded.spacing == LOST else loaded.spacing)
+    known = None if loaded.spacing == LOST and spacing is None else loaded.spacing
     return Seen((rows, columns), reach(loaded.image), known, hounsfield(loaded.image))
 
 

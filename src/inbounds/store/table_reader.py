@@ -69,7 +69,7 @@ class Row:
         name, index = self.cells["case"], self.number("slice")
         if name not in cases:
             raise BadInput(f"{self.where}: no case {name!r}; {nearest(name, cases)}")
-        slices = cases[name].slices
+        slices = cases[name].original_slices
         klass = class_value(self.cells["class"], classes, self.where)
         if index is not None and not (index.is_integer() and 0 <= index < slices):
             raise BadInput(

@@ -26,6 +26,7 @@ from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
 from inbounds.inference.volumes import volume_ranges
 from inbounds.locks import locked
+from inbounds.networks import sees_volumes
 from inbounds.runs import checkpoint
 from inbounds.runs.checkpoint import State, load_weights
 from inbounds.runs.model import build_network
@@ -37,6 +38,7 @@ from inbounds.training.schedule import Schedule
 from inbounds.training.selection import select
 from inbounds.training.step import Step
 from inbounds.training.stream import AHEAD, MARK, WARM, Fetched, GraphedStep, Stream
+from inbounds.training.volumes import Volumes
 
 COMPILE_FROM = {"cuda": 100_000 * 256**2, "cpu": 20_000 * 256**2}
 """Pixels seen from which compiling pays. It takes about a minute; ENet on a slice of 256x256 then saves about a
@@ -124,10 +126,12 @@ class Trainer:
         torch.manual_seed(run.seed)
         self.network: nn.Module = build_network(run).to(device)
         fast = device.type == "cpu" or training.precision != "32"
-        if fast and not any(weight.ndim > 4 for weight in self.network.parameters()):
+        if fast:
             # A U-Net takes two thirds of the time on a CPU, half of it on tensor cores; PyTorch's own types do not know
             # the argument.
-            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            deep = any(weight.ndim > 4 for weight in self.network.parameters())
+            layout = torch.channels_last_3d if deep else torch.channels_last
+            self.network.to(memory_format=layout)  # type: ignore[call-overload]
         if run.start is not None:
             load_weights(run.start, self.network)
         self.judged = copy.deepcopy(self.network) if training.ema else self.network
@@ -164,7 +168,11 @@ class Trainer:
             raise BadInput(
                 "proposals for whole scans need all of their slices: leave training.whole_scans out, or set it to true"
             )
-        self.scan_sizes = ScanSizes(self.samples) if volumes and not self.whole_scans else None
+        in_space = sees_volumes(self.network)
+        self.volumes = Volumes(run, self.samples, self.supervision, self.judged) if in_space else None
+        self.notes += () if self.volumes is None else self.volumes.notes
+        slices_alone = volumes and not self.whole_scans and not in_space
+        self.scan_sizes = ScanSizes(self.samples) if slices_alone else None
         self.step = self._make_step()
         self.fetched: Fetched | None = None
         self.validated = self._make_validation()
@@ -225,19 +233,20 @@ class Trainer:
             mean=(self.judged, training.ema) if training.ema else None,
             schedule=self.schedule,
             scan_sizes=self.scan_sizes,
+            patches=None if self.volumes is None else self.volumes.patches,
         )
 
     def _make_validation(self) -> Callable[[], Validation] | None:
         if self.held_out is None:
             return None
-        groups, held_out = self.held_out.groups(CHUNK), self.held_out
+        groups, held_out = self.held_out.groups(CHUNK if self.volumes is None else 1), self.held_out
         judged = self.fabric.setup_module(self.judged)
 
         def look(_length: int = 0) -> Validation:
             return validate(judged, held_out, self.truth, self.supervision, self.run.classes, groups)
 
-        # Streamed data are gathered by the host, which a graph cannot hold.
-        return GraphedStep(look, self.stream) if held_out.rows is None else look
+        # Streamed data are gathered by the host, which a graph cannot hold; and windows are laid out by it.
+        return GraphedStep(look, self.stream) if held_out.rows is None and self.volumes is None else look
 
     def fit(self, *, resume: bool = False) -> None:
         """Train until the last epoch. With `resume`, go on from the newest checkpoint.
@@ -273,6 +282,8 @@ class Trainer:
                     self.stream.generator.set_state(kept[own])
                 if self.scan_sizes is not None:
                     self.scan_sizes.sizes.copy_(kept["scan_sizes"])
+                if self.volumes is not None:
+                    self.volumes.restore(kept)
         self.stream.ready()
         begun, before = time.monotonic(), self.state.epoch
         if self.run.epochs is None:
@@ -296,6 +307,9 @@ class Trainer:
                 while self.state.epoch < epochs:
                     yield from self._epoch(begun, before)
                     rows = yield from self._rows()
+                    if self.volumes is not None:
+                        with self.stream.here(), self.fabric.autocast():
+                            self.volumes.refresh()
                     best = self._judge(rows)
                     self._warn_of_empty(rows)
                     if self.progress is not None:
@@ -319,6 +333,8 @@ class Trainer:
             self.state.tensors = {f"generator.{kind}": drawn.get_state() for kind, drawn in generators.items()}
             if self.scan_sizes is not None:
                 self.state.tensors["scan_sizes"] = self.scan_sizes.sizes.cpu().clone()
+            if self.volumes is not None:
+                self.state.tensors |= self.volumes.state()
             taken = checkpoint.take(self.state, self.judged, optimiser, self.network if training.ema else None)
         for name, tensor in taken.weights.items():
             if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
@@ -330,6 +346,8 @@ class Trainer:
 
     def _plan(self) -> list[Tensor]:
         """The positions of each batch of an epoch."""
+        if self.volumes is not None:
+            return self.volumes.plan(self.order)
         if self.whole_scans:
             return [torch.tensor(self.samples.slices_of(scan)) for scan in by_scan(self.samples, self.order)]
         training = self.run.settings.training
@@ -337,6 +355,8 @@ class Trainer:
 
     def _steps(self) -> int:
         training = self.run.settings.training
+        if self.volumes is not None:
+            return self.volumes.steps()
         if self.whole_scans:
             return len(self.samples.records)
         slices = len(self.samples) * training.repeats
@@ -368,7 +388,7 @@ class Trainer:
                 validation = time.monotonic() - start
         undo()
         left = (1 - RESERVE) * seconds - (time.monotonic() - begun)
-        each = steps * step + validation
+        each = steps * step * (1.0 if self.volumes is None else 1.1) + validation  # scans are looked at again
         epochs = max(1, min(100_000, int(left / each)))
         self.run.fix_epochs(epochs)
         self.notes += (f"{epochs} epochs of {steps} steps, about {epochs * each / 60:.1f} minutes in all",)
@@ -485,6 +505,7 @@ class Trainer:
 
     def _stop(self, epoch: int, at: int, caught: dict[str, float]) -> None:
         index, records = self.step.plan[at - 1], self.samples.records
+        index = index if self.volumes is None else self.volumes.patches.slices_of(index)
         owners = self.samples.scans.index.cpu()[index].tolist()
         places = zip(owners, index.tolist(), strict=True)
         named = [f"{records[scan].name} slice {place - self.samples.slices_of(scan).start}" for scan, place in places]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.augment import Augment
+from inbounds.batches.patches import PatchSamples
 from inbounds.batches.samples import Batch, Group, Samples
 from inbounds.regions.scans import Scans
 from inbounds.supervision import Supervision
@@ -39,6 +40,7 @@ class Step:
         mean: A running mean of the network's weights, and the share of it that stays at each step.
         schedule: Sets the learning rate and the weights of the step.
         scan_sizes: What is remembered of scans, where a constraint is on whole ones and batches are not.
+        patches: Of volumes, which take the place of the samples' slices and are augmented already.
     """
 
     def __init__(
@@ -56,12 +58,13 @@ class Step:
         mean: tuple[nn.Module, float] | None = None,
         schedule: Schedule | None = None,
         scan_sizes: ScanSizes | None = None,
+        patches: PatchSamples | None = None,
     ) -> None:
         self.network: Callable[..., Any] = network
         self.supervision: Callable[..., Any] = supervision
         self.samples, self.optimiser, self.schedule = samples, optimiser, schedule
-        self.scan_sizes = scan_sizes
-        self.augment = None if augment == Augment() else augment
+        self.scan_sizes, self.patches = scan_sizes, patches
+        self.augment = None if augment == Augment() or patches is not None else augment
         self.backward, self.stream, self.whole_scans, self.compiled = backward, stream, whole_scans, compiled
         self.mean: tuple[list[Tensor], list[Tensor], float] | None = None
         if mean is not None:
@@ -151,6 +154,8 @@ class Step:
         return index
 
     def _batch(self, index: Int[Tensor, " B"]) -> Batch:
+        if self.patches is not None:
+            return self.patches.batch(index)
         if not self.whole_scans:
             return self.samples.batch(index)
         one = torch.zeros(len(index), dtype=torch.long, device=self.stream.device)

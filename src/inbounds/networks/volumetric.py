@@ -1,0 +1,112 @@
+"""A network of volumes, as all else sees scans: as stacks of slices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from inbounds.errors import BadInput
+from inbounds.memory import available, require
+
+OVERLAP = 0.5
+"""The share of a window that the next one sees again, when scans are segmented."""
+BUFFERS = 5
+"""So often the probabilities of a scan are held at once: added up, divided, as logarithms, and on their way out."""
+
+
+class Volumetric(nn.Module):
+    """A network for volumes `(B, C, D, H, W)`, which is given slices and gives the scores of slices.
+
+    While it trains, a batch is patches, so many slices each, one behind the other. In evaluation mode a batch is all
+    slices of one scan, of any size: windows as large as a patch are laid over it (MONAI's sliding windows), and their
+    probabilities averaged with Gaussian weights, so that the middle of a window counts most.
+
+    A scan of `n` voxels takes `4 n (C + 5 K)` bytes beside what one window takes. Where a GPU has no room for it,
+    windows come to it one by one, and are put together in the machine's memory.
+
+    Attributes:
+        overlap: The share of a window that the next one sees again: the more, the smoother and the slower.
+
+    Args:
+        network: Takes volumes.
+        patch: Slices, rows and columns of a window.
+        classes: How many scores it gives, that of the background included.
+    """
+
+    def __init__(self, network: nn.Module, patch: Sequence[int], classes: int) -> None:
+        super().__init__()
+        self.network, self.patch, self.classes = network, tuple(patch), classes
+        self.overlap = OVERLAP
+
+    def forward(self, slices: Float[Tensor, "N C H W"]) -> Float[Tensor, "N K H W"]:
+        """The scores of every class; of a whole scan, logarithms of probabilities."""
+        if self.training:
+            scores: Tensor = self.network(as_volumes(slices, self.patch[0]))
+            return as_slices(scores)
+        probs = self.probabilities(slices)
+        return probs.clamp(min=torch.finfo(probs.dtype).tiny).log()
+
+    def probabilities(self, slices: Float[Tensor, "D C H W"], overlap: float | None = None) -> Float[Tensor, "D K H W"]:
+        """Those of every voxel of a scan, with windows that overlap as they do, or by another share."""
+        try:
+            from monai.inferers.utils import sliding_window_inference
+        except ImportError as error:
+            raise BadInput(f"3-D networks need MONAI ({error}): pip install 'inbounds[evaluate]'") from None
+        together = self._where(slices)
+        found = sliding_window_inference(
+            slices.transpose(0, 1)[None].to(together),
+            self.patch,
+            1,
+            lambda window: self.network(window).float().softmax(dim=1),
+            overlap=self.overlap if overlap is None else overlap,
+            mode="gaussian",
+            sw_device=slices.device,
+            device=together,
+        )
+        assert isinstance(found, Tensor)
+        return found[0].transpose(0, 1)
+
+    def _where(self, slices: Tensor) -> torch.device:
+        """Where windows are put together: on the device, or beside it where the scan does not fit there."""
+        needed = self.bytes_of(slices.shape)
+        if slices.device.type == "cuda" and needed > torch.cuda.mem_get_info(slices.device)[0]:
+            beside = torch.device("cpu")
+            check_room(needed, slices.shape)
+            return beside
+        if slices.device.type == "cpu":
+            check_room(needed, slices.shape)
+        return slices.device
+
+    def bytes_of(self, shape: Sequence[int]) -> int:
+        """What looking at a scan of so many slices, channels, rows and columns takes, beside one window."""
+        depth, channels, *sides = shape
+        voxels = math.prod(max(side, window) for side, window in zip((depth, *sides), self.patch, strict=True))
+        return 4 * voxels * (channels + BUFFERS * self.classes)
+
+
+def check_room(needed: int, shape: Sequence[int]) -> None:
+    """Refuse a scan that memory has no room for."""
+    depth, _, height, width = shape
+    what = f"a scan of {depth} slices of {height} x {width} pixels"
+    require(needed, what, "prepare a coarser grid (--pixel, --slice-spacing), or cut the scan", available())
+
+
+def sees_volumes(network: nn.Module) -> bool:
+    """Whether it takes the slices of a scan together."""
+    return any(isinstance(part, Volumetric) for part in network.modules())
+
+
+def as_volumes(slices: Float[Tensor, "N C H W"], depth: int) -> Float[Tensor, "B C D H W"]:
+    """From slices behind each other to volumes of so many."""
+    if len(slices) % depth:
+        raise ValueError(f"{len(slices)} slices are no patches of {depth}")
+    return slices.reshape(-1, depth, *slices.shape[1:]).transpose(1, 2)
+
+
+def as_slices(volumes: Float[Tensor, "B C D H W"]) -> Float[Tensor, "N C H W"]:
+    """From volumes to their slices behind each other."""
+    return volumes.transpose(1, 2).flatten(0, 1)
