@@ -12,7 +12,7 @@ import pytest
 
 from browsing import browser, on_screen, open_page, settled, studio, until
 from inbounds.scans.scan import header, read_labels
-from inbounds.studio.training import RUNNING
+from inbounds.studio.standing import RUNNING
 from reader import HEARTS, MARGIN, Click, corrections, draw_hearts, dsc, first_clicks, sizes
 from studios import Page, act, click, ids, opened
 
