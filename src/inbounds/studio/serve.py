@@ -174,7 +174,12 @@ def _tell(address: Address, sentence: str) -> None:
         port = listener.getsockname()[1]
         refusal = Refusal(sentence)
         door = Door(refusal, port, host=address.host, secure=address.certificate is not None)
-        server = _Server(_config(door, address), lambda: webbrowser.open(address.url(port, door.token)), lambda: None)
+
+        def ready() -> None:
+            if not webbrowser.open(address.url(port, door.token)):
+                server.should_exit = True  # there is no browser
+
+        server = _Server(_config(door, address), ready, lambda: None)
         refusal.ends(server)
         server.run([listener])
 
