@@ -109,7 +109,7 @@ class Hands:
     ("clicked", "side", "others", "minutes", "least"),
     [
         pytest.param(5, 48, 0, (0.3, 0.1), 0.4, id="short"),
-        pytest.param(12, 64, 1, (4, 1), 0.75, id="whole", marks=pytest.mark.slow),
+        pytest.param(12, 64, 2, (6, 2), 0.75, id="whole", marks=pytest.mark.slow),
     ],
 )
 def test_from_an_empty_project_to_masks(
@@ -117,7 +117,7 @@ def test_from_an_empty_project_to_masks(
 ) -> None:
     """Five clicks on each of some scans, rough sizes, a training, a look, corrections, another training, export."""
     rng = np.random.default_rng(0)
-    hearts = draw_hearts(tmp_path / "scans", clicked + 4, side, seed=0)
+    hearts = draw_hearts(tmp_path / "scans", clicked + clicked // 2, side, seed=0)
     names = sorted(hearts)
     with studio(tmp_path / "scans") as server:
         page = open_page(browser, server.url)
