@@ -74,6 +74,7 @@ WITHOUT_TWIN = {
     "studio/studio.py": "tests/studio/test_pictures.py and test_shelf.py",
     "studio/results.py": "tests/studio/test_server.py",
     "studio/job.py": "tests/studio/test_training.py runs, stops and resumes it",
+    "studio/standing.py": "tests/studio/test_training.py and test_preview.py",
     "studio/tables.py": "tests/studio/test_training.py reads them",
     "studio/rows.py": "tests/studio/test_server.py compares what is told with what was done",
     "reports/cases.py": "tests/reports/test_page.py",

@@ -429,4 +429,11 @@ def test_a_pen_draws_and_two_fingers_zoom(browser: Any, hearts: Path) -> None:
         until(lambda: labelled(page)[1] >= 7)
         values = np.array(page.evaluate("Array.from(studio.work.views[0].viewport.shown.labels)")).reshape(48, 48)
         assert (values[22, 20:27] == 1).all()
+
+        # There is no room for the list of scans, but for a way to the next.
+        scan = page.evaluate("studio.state.scan")
+        assert not page.locator(".list").is_visible()
+        page.get_by_label("next scan").tap()
+        until(lambda: page.evaluate("studio.state.scan") != scan)
+        settled(page)
         assert page.errors == []

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import httpx
 
+from inbounds.studio.refusal import PATIENCE
 from studios import newer, refused
 
 
@@ -25,3 +30,15 @@ def test_a_newer_project_is_told_in_the_browser(tmp_path: Path) -> None:
         assert process.returncode == 2
         assert process.stderr is not None
         assert "made by a newer version" in process.stderr.read()
+
+
+def test_without_a_browser_the_command_ends_at_once(tmp_path: Path) -> None:
+    root = newer(tmp_path)
+    nowhere = os.environ | {"BROWSER": "no-such-browser", "PATH": str(tmp_path)}
+    begun = time.monotonic()
+    line = [sys.executable, "-m", "inbounds", "studio", str(root)]
+    outcome = subprocess.run(line, capture_output=True, text=True, env=nowhere, check=False)
+    assert outcome.returncode == 2
+    assert "made by a newer version" in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    assert time.monotonic() - begun < PATIENCE

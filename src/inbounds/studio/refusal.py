@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from inbounds.studio.server import PAGE
 
-PATIENCE = 30.0
+PATIENCE = 10.0
 """Seconds for a browser to come."""
 LINGERS = 1.0
 """Seconds for it to fetch what belongs to the page."""

@@ -8,6 +8,7 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -60,13 +61,8 @@ class Address:
 
     def listen(self) -> socket.socket:
         """A socket there."""
-        try:
-            family, kind, _, _, place = socket.getaddrinfo(
-                self.host.strip("[]") or "127.0.0.1", self.port, type=socket.SOCK_STREAM
-            )[0]
-        except OSError as error:
-            raise BadInput(f"--host {self.host}: nobody knows this name ({error.strerror}); check it") from None
-        listener = socket.socket(family, kind)
+        family, place = self._place()
+        listener = socket.socket(family)
         if hasattr(socket, "SO_REUSEPORT"):  # not on Windows, where another meaning of reuse would let others in
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -78,6 +74,16 @@ class Address:
                 f"{what}: cannot be used ({error.strerror or error}); leave it out, or take another"
             ) from None
         return listener
+
+    def _place(self) -> tuple[int, Any]:
+        """The kind of network, and the place on it."""
+        if not self.host:
+            return socket.AF_INET, ("127.0.0.1", self.port)
+        try:
+            found = socket.getaddrinfo(self.host.strip("[]"), self.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise BadInput(f"--host {self.host}: nobody knows this name ({error.strerror}); check it") from None
+        return found[0][0], found[0][4]
 
     def url(self, port: int, token: str) -> str:
         """What a browser is given."""
@@ -168,7 +174,12 @@ def _tell(address: Address, sentence: str) -> None:
         port = listener.getsockname()[1]
         refusal = Refusal(sentence)
         door = Door(refusal, port, host=address.host, secure=address.certificate is not None)
-        server = _Server(_config(door, address), lambda: webbrowser.open(address.url(port, door.token)), lambda: None)
+
+        def ready() -> None:
+            if not webbrowser.open(address.url(port, door.token)):
+                server.should_exit = True  # there is no browser
+
+        server = _Server(_config(door, address), ready, lambda: None)
         refusal.ends(server)
         server.run([listener])
 

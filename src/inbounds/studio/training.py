@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import subprocess
@@ -18,27 +17,12 @@ from filelock import FileLock, Timeout
 
 from inbounds.errors import BadInput
 from inbounds.locks import lock_file
-from inbounds.runs.table import Row, read_rows
 from inbounds.studio.database import Conflict
-from inbounds.studio.job import last_words
-from inbounds.studio.preview import FILE as NEWEST
-from inbounds.studio.preview import Newest, choose, read_newest
+from inbounds.studio.preview import Newest, choose
 from inbounds.studio.project import Project
+from inbounds.studio.standing import IDLE, RUNNING, Standing
 from inbounds.studio.tables import write_tables
 from inbounds.writing import write_json
-
-RUNNING = ("preparing", "training", "predicting")
-IDLE: dict[str, Any] = {
-    "state": "idle",
-    "sentence": "",
-    "number": 0,
-    "epoch": 0,
-    "epochs": 0,
-    "curves": {},
-    "commands": [],
-    "words": [],
-    "newest": None,
-}
 
 
 class Trainings:
@@ -48,8 +32,7 @@ class Trainings:
         self.project, self.folder = project, project.folder / "trainings"
         self._turn = threading.Lock()
         self._begun: subprocess.Popen[bytes] | None = None
-        self._curves: tuple[tuple[int, int], list[Row]] = (0, 0), []
-        self._seen: tuple[tuple[Path, int] | None, Newest] = None, Newest()
+        self._standing = Standing()
 
     @property
     def newest(self) -> Path | None:
@@ -147,66 +130,20 @@ class Trainings:
         try:
             about = self.about(folder)
             told = {name: about[name] for name in ("state", "sentence", "number", "commands")}
-            return IDLE | told | self._progress(folder, about)
+            return IDLE | told | self._standing.of(folder, about)
         except (OSError, ValueError, KeyError) as error:
             sentence = f"{folder}: damaged ({error}); train again"
             return IDLE | {"state": "failed", "sentence": sentence, "number": int(folder.name)}
 
     def seen(self) -> Newest:
         """The newest masks of the current training, while it runs."""
-        folder = self.newest
-        if folder is None or not (folder / NEWEST).is_file():
-            return Newest()
-        stamp = folder / NEWEST, (folder / NEWEST).stat().st_mtime_ns
-        if self._seen[0] != stamp:
-            self._seen = stamp, read_newest(folder)
-        return self._seen[1]
+        return Newest() if self.newest is None else self._standing.seen(self.newest)
 
     def close(self) -> None:
         """Take leave of the job that was begun: if it is still at work, it goes on without us."""
         if self._begun is not None and self._begun.poll() is None:
             self._begun.returncode = 0  # else Python would complain of it
         self._begun = None
-
-    def _progress(self, folder: Path, about: dict[str, Any]) -> dict[str, Any]:
-        run, words, epochs = folder / "run", list(about["words"]), 0
-        if (run / "run.json").is_file():
-            made = json.loads((run / "run.json").read_text(encoding="utf-8"))
-            words = [*made.get("plan", {}).get("words", []), *words]
-            epochs = made["settings"]["training"].get("epochs") or made.get("epochs") or 0
-        curves, epoch = self._curves_of(run / "metrics.csv")
-        told: dict[str, Any] = {"epoch": epoch, "epochs": epochs, "curves": curves, "words": words}
-        if about["state"] in RUNNING and (seen := self.seen()).masks:
-            told["newest"] = {"epoch": seen.epoch, "slices": seen.slices}
-        if about["state"] == "training" and epochs:
-            left = (time.time() - about["since"]) / epoch * (epochs - epoch) if epoch else about["minutes"] * 60
-            told["sentence"] = f"epoch {min(epoch + 1, epochs)} of {epochs}, {_span(left)} left"
-        elif about["state"] in RUNNING:
-            log = folder / "log.txt"
-            told["sentence"] = (last_words(log) if log.is_file() else "") or about["state"]
-            if told["sentence"].startswith("$ "):
-                told["sentence"] = about["state"]
-        elif about["state"] == "done" and about["left_out"]:
-            told["sentence"] = f"finished; {len(about['left_out'])} scans could not be read, and were left out"
-        return told
-
-    def _curves_of(self, file: Path) -> tuple[dict[str, list[list[float | None]]], int]:
-        """What was measured in each epoch; the sum of all parts is the loss."""
-        if not file.is_file():
-            return {}, 0
-        stamp = file.stat().st_mtime_ns, file.stat().st_size
-        if self._curves[0] != stamp:
-            self._curves = stamp, read_rows(file, growing=True)
-        curves: dict[str, dict[int, float]] = {"loss": {}}
-        for row in self._curves[1]:
-            if row.split == "train" and row.metric.startswith("loss_"):
-                curves.setdefault(row.metric.removeprefix("loss_"), {})[row.epoch] = row.value
-                curves["loss"][row.epoch] = curves["loss"].get(row.epoch, 0.0) + row.value
-        told = {
-            name: [[e, v if math.isfinite(v) else None] for e, v in sorted(each.items())]
-            for name, each in curves.items()
-        }
-        return told, max(curves["loss"], default=0)
 
     def _check_idle(self) -> None:
         folder = self.newest
@@ -270,7 +207,3 @@ class Trainings:
             with suppress(OSError, ValueError, BadInput):
                 found.append(json.loads(file.read_text(encoding="utf-8")))
         return found
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
