@@ -40,10 +40,10 @@ class Network(Model):
     """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.1."""
     dilate: int = Field(default=0, ge=0, le=100)
     """A pixel has the best score within so many pixels: the network finds the cores that seeds come from."""
-    dimensions: Literal[2, 3] = 2
-    """3 for a network that sees volumes; if not set, as the store was prepared."""
     initial_share: float = Field(default=0.0, ge=0, lt=1)
     """The probability of each class before training, such as 0.02; as the network has it, if 0."""
+    dimensions: Literal[2, 3] = 2
+    """3 for a network that sees volumes; if not set, as the store was prepared."""
 
 
 class Training(Model):

@@ -25,8 +25,7 @@ class Volumetric(nn.Module):
     slices of one scan, of any size: windows as large as a patch are laid over it (MONAI's sliding windows), and their
     probabilities averaged with Gaussian weights, so that the middle of a window counts most.
 
-    A scan of `n` voxels takes `4 n (C + 5 K)` bytes beside what one window takes. Where a GPU has no room for it,
-    windows come to it one by one, and are put together in the machine's memory.
+    A scan of `n` voxels takes `4 n (C + 5 K)` bytes beside what one window takes; one that does not fit is refused.
 
     Attributes:
         overlap: The share of a window that the next one sees again: the more, the smoother and the slower.
@@ -56,43 +55,34 @@ class Volumetric(nn.Module):
             from monai.inferers.utils import sliding_window_inference
         except ImportError as error:
             raise BadInput(f"3-D networks need MONAI ({error}): pip install 'inbounds[evaluate]'") from None
-        together = self._where(slices)
+        self._check_room(slices)
         found = sliding_window_inference(
-            slices.transpose(0, 1)[None].to(together),
+            slices.transpose(0, 1)[None],
             self.patch,
             1,
             lambda window: self.network(window).float().softmax(dim=1),
             overlap=self.overlap if overlap is None else overlap,
             mode="gaussian",
-            sw_device=slices.device,
-            device=together,
         )
         assert isinstance(found, Tensor)
         return found[0].transpose(0, 1)
 
-    def _where(self, slices: Tensor) -> torch.device:
-        """Where windows are put together: on the device, or beside it where the scan does not fit there."""
-        needed = self.bytes_of(slices.shape)
-        if slices.device.type == "cuda" and needed > torch.cuda.mem_get_info(slices.device)[0]:
-            beside = torch.device("cpu")
-            check_room(needed, slices.shape)
-            return beside
-        if slices.device.type == "cpu":
-            check_room(needed, slices.shape)
-        return slices.device
+    def _check_room(self, slices: Tensor) -> None:
+        """Refuse a scan that the device has no room for."""
+        depth, _, height, width = slices.shape
+        what, free = f"a scan of {depth} slices of {height} x {width} pixels", available()
+        remedy = "prepare a coarser grid (--pixel, --slice-spacing), or cut the scan"
+        if slices.device.type == "cuda":
+            kept = torch.cuda.memory_reserved(slices.device) - torch.cuda.memory_allocated(slices.device)
+            free = torch.cuda.mem_get_info(slices.device)[0] + kept
+            remedy += ", or take the CPU (--device cpu)"
+        require(self.bytes_of(slices.shape), what, remedy, free)
 
     def bytes_of(self, shape: Sequence[int]) -> int:
         """What looking at a scan of so many slices, channels, rows and columns takes, beside one window."""
         depth, channels, *sides = shape
         voxels = math.prod(max(side, window) for side, window in zip((depth, *sides), self.patch, strict=True))
         return 4 * voxels * (channels + BUFFERS * self.classes)
-
-
-def check_room(needed: int, shape: Sequence[int]) -> None:
-    """Refuse a scan that memory has no room for."""
-    depth, _, height, width = shape
-    what = f"a scan of {depth} slices of {height} x {width} pixels"
-    require(needed, what, "prepare a coarser grid (--pixel, --slice-spacing), or cut the scan", available())
 
 
 def sees_volumes(network: nn.Module) -> bool:

@@ -14,9 +14,9 @@ from inbounds.batches.samples import Samples, as_float
 from inbounds.networks import Volumetric
 from inbounds.regions import Patches
 
-SHARE = 0.2
-"""Voxels that are looked at between two epochs, as a share of those that were trained on: a look takes a third of a
-step's time or less, so that this is below a tenth of an epoch."""
+SHARE = 0.15
+"""Voxels that are looked at between two epochs, as a share of those that were trained on. A look takes less than half
+of a step's time, so that all of it, with what is looked up in each step, is below a tenth of an epoch."""
 
 
 class ScanEstimate:
