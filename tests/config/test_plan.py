@@ -53,8 +53,6 @@ def test_what_nobody_labelled_is_background_at_first(store: Store) -> None:
     for labels in ("both", "disc"):
         assert planned(store, labels=labels).settings["network"]["initial_share"] == 0.02
     assert "initial_share" not in planned(store, "full", "full").settings["network"]
-    weights = planned(store, "tags", "both", "network.weights=some.safetensors")
-    assert "initial_share" not in weights.settings["network"]
 
 
 @pytest.mark.parametrize("labels", ["both", "disc"])

@@ -164,7 +164,7 @@ def plan(
     if not (full or settings.proposals):
         sized = any(_sized(written, known) for written in settings.constraints.values())
         _regularise(layer, words, taught, sized)
-        if not (trained or settings.network.weights):
+        if not trained:  # else its own network says so
             layer.setdefault("network", {})["initial_share"] = min(SHARE, 0.5 / len(classes))
         if taught and "coarse" in layer.get("network", {}).get("settings", {}):
             layer["regularisers"]["pairwise"]["term"]["stride"] = 4

@@ -176,10 +176,10 @@ class Constraint:
         return torch.maximum(below, above)
 
     def satisfied(
-        self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None
+        self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None, *, hard: bool = False
     ) -> tuple[Bool[Tensor, " N"], Bool[Tensor, " N"]]:
         """Whether each image or scan keeps to all its bounds; and whether it has any: what is unknown is kept to."""
-        return kept(self.violation(probs, image, annotation))
+        return kept(self.violation(probs, image, annotation, hard=hard))
 
     def _sides(
         self, probs: Tensor, image: Tensor | None, annotation: Annotation | None, *, aimed: bool = False
