@@ -156,3 +156,14 @@ def test_a_page_without_benchmarks(tmp_path: Path) -> None:
         "<!-- bench:gpu/modes/eager/1 -->not measured<!-- end --> "
         "<!-- bench:gpu/many -->\n\nNot measured yet.\n\n<!-- end -->"
     )
+
+
+def test_patches_of_volumes(tmp_path: Path) -> None:
+    file = tmp_path / "here.json"
+    done("--quick", "--device", "cpu", "--sections", "patches", "--json", file)
+    alone, estimated = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    assert [alone["name"], estimated["name"]] == ["4 x 48 x 48", "4 x 48 x 48, estimated"]
+    for found in (alone, estimated):
+        assert found["steps_per_second"] == pytest.approx(1000 / found["ms"])
+    assert estimated["refresh"] > 0
+    assert alone["ratio"] == 1
