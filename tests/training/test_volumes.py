@@ -241,7 +241,8 @@ def test_from_files_of_other_spacing_and_turned_in_space_and_back(tmp_path: Path
     assert "slices: 3.5 mm apart, the median of 2 to 5; --slice-spacing sets another" in said.err
     store = Store(tmp_path / "store")
     assert [record.slices for record in store.records] == [7, 7, 7, 7]
-    settings = read_settings("full", None, [*DEEP, "training.patch=[4,32,32]", "training.epochs=20", "training.lr=0.01"])
+    changes = [*DEEP, "training.patch=[4,32,32]", "training.epochs=20", "training.lr=0.01"]
+    settings = read_settings("full", None, changes)
     run = Run.create(tmp_path / "run", settings, store)
     Trainer(run).fit()
     for file in sorted((tmp_path / "data" / "images").iterdir()):
