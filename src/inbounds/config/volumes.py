@@ -17,6 +17,8 @@ VOXELS = {"cpu": 2**17, "cuda": 2**20}
 """Of a patch, at most, by the kind of device: a step then takes about a second on two cores."""
 PATCHES = 2
 """In a step."""
+WEIGHT = 3.0
+"""Of bounds on scans, shared by the slices of a patch, at most: more empties a network that has made few steps."""
 LEAST = 4
 """Slices or pixels along a side at the coarsest level: fewer show no shape."""
 THICK = 2.0
@@ -97,7 +99,7 @@ def plan_volumes(layer: dict[str, Any], words: list[str], settings: Settings, st
     for name, content in layer.get("constraints", {}).items():
         if content and settings.constraints[name].scope == "volume":
             # A slice of a batch answers for its scan; here all slices of a patch do at once.
-            content["weight"] = round(content["weight"] / patch[0], 4)
+            content["weight"] = round(min(content["weight"], WEIGHT) / patch[0], 4)
     chosen = layer.setdefault("network", {})
     chosen["dimensions"] = 3
     if "name" not in settings.network.model_fields_set:
