@@ -164,10 +164,8 @@ def plan(
     if not (full or settings.proposals):
         sized = any(_sized(written, known) for written in settings.constraints.values())
         _regularise(layer, words, taught, sized)
-        in_space = wants_volumes(settings, store)
-        if not trained and not (
-            taught and in_space
-        ):  # a trained one says it itself; few steps in 3-D would not undo it
+        # A trained network says so itself; in 3-D there are few steps, and where labels teach they would not undo it.
+        if not trained and not (taught and wants_volumes(settings, store)):
             layer.setdefault("network", {})["initial_share"] = min(SHARE, 0.5 / len(classes))
         if taught and "coarse" in layer.get("network", {}).get("settings", {}):
             layer["regularisers"]["pairwise"]["term"]["stride"] = 4
