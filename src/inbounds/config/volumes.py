@@ -18,7 +18,7 @@ VOXELS = {"cpu": 2**17, "cuda": 2**20}
 PATCHES = 2
 """In a step."""
 WEIGHT = 3.0
-"""Of bounds on scans, shared by the slices of a patch, at most: more empties a network that has made few steps."""
+"""Of bounds on scans, at most, shared by the slices of a patch, all of which answer for their scan at once."""
 LEAST = 4
 """Slices or pixels along a side at the coarsest level: fewer show no shape."""
 THICK = 2.0
