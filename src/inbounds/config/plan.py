@@ -33,7 +33,7 @@ AUGMENT = {"rotate": 30, "zoom": 1.25, "contrast": 1.3, "brightness": 0.1}
 REGULARISERS: dict[str, dict[str, Any]] = {
     "pairwise": {"term": {"name": "pairwise", "sigma": 0.1}, "weight": 0.3},
     "border": {
-        "term": {"name": "border", "power": 1.5, "framed": True, "edge": 0.07},
+        "term": {"name": "border", "power": 1.5, "framed": True, "edge": 0.035},
         "weight": 100.0,
         "where": "present",
     },
@@ -41,7 +41,7 @@ REGULARISERS: dict[str, dict[str, Any]] = {
 """What helps where few pixels are labelled; which of the two a plan takes depends on what is labelled."""
 WEIGHT = {"image": 3.0, "volume": 10.0}
 """Of bounds around sizes: a scan's volume leaves open which slice has how much, and spreads over them."""
-LOOSE = 1.0
+LOOSE = 0.3
 """Of bounds that say no size of any one region: tags, and a range common to all."""
 RARE = 2.0
 """Times as many clicks would be a class's equal share: from there on classes count the same."""
