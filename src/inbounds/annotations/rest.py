@@ -9,11 +9,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from inbounds.regions.holding import Holding
 from inbounds.regions.scans import Scans
 
 
-@dataclass(frozen=True)
-class Rest:
+@dataclass(frozen=True, eq=False)
+class Rest(Holding):
     """The last known sizes of slices, from which the size of a scan is estimated.
 
     A scan measures what its slices in the batch measure, with gradient, and what its other slices measured when they
@@ -46,10 +47,6 @@ class Rest:
         """The same of some classes."""
         names = ("stored", "seen", "others", "complete")
         return replace(self, **{name: torch.stack([getattr(self, name)[:, k] for k in classes], 1) for name in names})
-
-    def to(self, device: torch.device | str) -> Rest:
-        """The same on another device."""
-        return replace(self, **{name: tensor.to(device) for name, tensor in vars(self).items()})
 
     def each(
         self, sizes: Float[Tensor, "B K 1"], cut: Bool[Tensor, "B K 1"]
