@@ -32,6 +32,7 @@ ORDER = [
     "inference",
     "evaluation",
     "training",
+    "nnunet",
     "reports",
     "studio",
     "cli",
