@@ -28,6 +28,16 @@ _on_runs = (runs.recipes, runs.train, runs.evaluate, runs.predict, runs.report, 
 for _command in (*_on_stores, *_on_runs, nnunet, studio):
     app.command()(_command)
 
+EXTRAS = {
+    "data": {"nibabel", "PIL", "scipy", "SimpleITK"},
+    "figures": {"jinja2", "markupsafe", "matplotlib"},
+    "train": {"lightning_fabric", "safetensors", "tensorboard"},
+    "evaluate": {"monai"},
+    "export": {"onnx", "onnxscript"},
+    "studio": {"fastapi", "multipart", "python_multipart", "starlette", "uvicorn"},
+}
+"""The modules of each extra."""
+
 
 def run() -> None:
     """The program `inbounds`."""
@@ -49,6 +59,11 @@ def run_program(program: typer.Typer, name: str) -> None:
     except BadInput as error:
         typer.secho(f"Error: {error}", fg="red", err=True)
         sys.exit(2)
+    except ImportError as error:
+        if not (line := remedy(error)):
+            raise
+        typer.secho(f"Error: {line}", fg="red", err=True)
+        sys.exit(2)
     except BrokenPipeError:
         sys.exit(1)
     except (MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
@@ -68,6 +83,13 @@ def run_program(program: typer.Typer, name: str) -> None:
     except OSError as error:
         typer.secho(f"Error: {error}; check the name, the permissions and the room on the disk", fg="red", err=True)
         sys.exit(2)
+
+
+def remedy(error: ImportError) -> str:
+    """What to install where a package of an extra is missing; nothing where another import failed."""
+    missing = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if missing in modules), None)
+    return f"this needs {missing}, which is not installed: pip install 'inbounds[{extra}]'" if extra else ""
 
 
 def _settle() -> None:
