@@ -28,15 +28,18 @@ class Brief(nnUNetTrainerInbounds):
     def on_train_start(self) -> None:
         """Draw some batches more, to compare what is told of patches with what their labels show."""
         super().on_train_start()
-        for _ in range(25):
+        for _ in range(40):
             batch = next(self.dataloader_train)
             known, target = self.known(batch), batch["target"]
             assert known.label.shape == (target[0] if isinstance(target, list) else target)[:, 0].shape
+            disc = known.label == 1
+            inner = (slice(None), *(slice(1, -1),) * (disc.ndim - 1))
             for number, key in enumerate(batch["keys"]):
                 self.note(
                     case=str(key),
                     placed=batch["placed"][number].tolist(),
-                    shown=int((known.label[number] == 1).sum()),
+                    shown=int(disc[number].sum()),
+                    rim=bool(disc[number].sum() > disc[inner][number].sum()),
                     unlabelled=bool((known.label[number] == 2).any()),
                     facts={name: float(fact[number, 1]) for name, fact in known.facts.items()},
                 )

@@ -23,11 +23,12 @@ def write_discs(raw: Path, table: Path, *, cases: int = 8, side: int = 48, slice
         r, c = random.uniform(side / 2 - 6, side / 2 + 6, 2)
         image, label = np.empty((slices, side, side), np.float32), np.empty((slices, side, side), np.uint8)
         for at in range(slices):
-            radius = (7 + case % 4) * (1 - ((at - slices / 2) / slices) ** 2)
+            # Nothing in the first and the last slice.
+            radius = (7 + case % 4) * (1 - ((at - slices / 2) / slices) ** 2) * (0 < at < slices - 1)
             away = (row - r) ** 2 + (column - c) ** 2
             disc, square = away < radius**2, (abs(row - 6) < 4) & (abs(column - 6) < 4)
             image[at] = 1 + 0.8 * (disc | square) + 0.1 * random.standard_normal((side, side))
-            label[at] = disc if case % 2 == 0 else np.where(away < 4, 1, np.where(row < 2, 0, 2))
+            label[at] = disc if case % 2 == 0 else np.where(disc & (away < 4), 1, np.where(row < 2, 0, 2))
             lines.append((f"case{case}", at, "disc", int(disc.sum())))
         nibabel.Nifti1Image(image.T, affine).to_filename(raw / "imagesTr" / f"case{case}_0000.nii.gz")
         nibabel.Nifti1Image(label.T, affine).to_filename(raw / "labelsTr" / f"case{case}.nii.gz")

@@ -91,16 +91,16 @@ class Place:
 
 def check_patches(diary: list[dict[str, Any]]) -> None:
     """Where all is labelled and nothing cut off, a disc has the size that is told, zoom and slice included."""
-    whole = [one for one in diary if "placed" in one and not one["unlabelled"] and one["facts"]["cut"] == 0]
-    assert len(whole) >= 5
-    zooms = {round(one["placed"][1], 3) for one in whole}
-    for one in whole:
+    labelled = [one for one in diary if "placed" in one and not one["unlabelled"]]
+    whole = [one for one in labelled if one["facts"]["cut"] == 0]
+    inside = [one for one in labelled if math.isnan(one["facts"]["cut"]) and not one["rim"]]
+    assert min(len(whole), len(inside)) >= 3
+    assert len({round(one["placed"][1], 3) for one in (*whole, *inside)}) > 2, "no patch was zoomed"
+    for one in (*whole, *inside):
         size, zoom = one["facts"]["size"], one["placed"][1]
         assert abs(one["shown"] - size) < 3 + 0.12 * size + 0.1 * zoom, one
-    assert len(zooms) > 1, "no patch was zoomed"
-    for one in diary:  # what is cut off can only be smaller
-        if "placed" in one and not one["unlabelled"]:
-            assert one["shown"] < 3 + 1.15 * one["facts"]["size"]
+    for one in labelled:  # what is cut off can only be smaller
+        assert one["shown"] < 3 + 1.15 * one["facts"]["size"], one
 
 
 def check_terms(diary: list[dict[str, Any]], bounds: bool) -> None:

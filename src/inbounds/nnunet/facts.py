@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -30,10 +30,11 @@ from inbounds.writing import write_json, writing
 
 FILE = "inbounds_facts.json"
 Fine = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Known = dict[Literal["present", "size", "size_min", "size_max"], Fine]
+Name = Literal["present", "size", "size_min", "size_max"]
+Known = dict[Name, Fine]
 Rows = dict[Line, Known]
 """By class, what is known of it."""
-_NAMES = ("present", "size", "size_min", "size_max")
+_NAMES: tuple[Name, ...] = get_args(Name)
 
 
 class Case(Described):
@@ -166,9 +167,9 @@ def _known(fact: Fact, record: Record, factor: float) -> Known:
     present, known = fact.is_present(geometry), Known()
     if present is not None:
         known["present"] = float(present)
-    for name, (number, *_) in zip(("size", "size_min", "size_max"), fact.values(size.columns, geometry), strict=True):
+    for name, (number, *_) in zip(_NAMES[1:], fact.values(size.columns, geometry), strict=True):
         if not math.isnan(number):
-            known[name] = number * factor  # type: ignore[index]
+            known[name] = number * factor
     return known
 
 
@@ -183,9 +184,9 @@ def _added(slices: Sequence[Known], count: int) -> Known:
         if low == high and None not in low:
             added["size"] = math.fsum(number for number in low if number is not None)
         else:
-            for name, ends in (("size_min", low), ("size_max", high)):
+            for name, ends in zip(_NAMES[2:], (low, high), strict=True):
                 if None not in ends:
-                    added[name] = math.fsum(number for number in ends if number is not None)  # type: ignore[index]
+                    added[name] = math.fsum(number for number in ends if number is not None)
         if all(number == 0 for number in high):
             added["present"] = 0.0
     return added

@@ -21,7 +21,7 @@ class PlacedLoader(nnUNetDataLoader):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self._boxes: list[Any] = []
+        self._boxes: list[tuple[Any, Any]] = []
         self._affines: list[Any] = []
         for one in getattr(self.transforms, "transforms", []):
             if isinstance(one, SpatialTransform):
@@ -45,7 +45,8 @@ class PlacedLoader(nnUNetDataLoader):
         """A batch, and where its patches lie."""
         self._boxes, self._affines = [], []
         batch: dict[str, Any] = super().generate_train_batch()
-        rows = [self._placed(*box, affine) for box, affine in zip(self._boxes, self._affines, strict=True)]
+        placed = zip(self._boxes, self._affines, strict=True)
+        rows = [self._placed(low, shape, affine) for (low, shape), affine in placed]
         return batch | {"placed": torch.tensor(rows)}
 
     def _placed(self, low: Any, shape: Any, affine: Any) -> tuple[float, float, float]:
