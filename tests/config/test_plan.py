@@ -77,6 +77,8 @@ def test_a_third_of_what_is_seen_is_of_full_scans(store: Store) -> None:
     chosen = planned(store, "tags", "disc", "hybrid.full_scans=1").settings
     full = chosen["hybrid"]["repeat"]
     assert abs(full / (training - 1 + full) - 1 / 3) < 0.15
+    assert chosen["hybrid"]["weak_label_weight"] == 0.01
+    assert chosen["constraints"]["size"]["weight"] == pytest.approx(0.03)
     assert "hybrid" not in planned(store, "full", "disc", "hybrid.full_scans=1", "hybrid.only_full=true").settings
     assert "hybrid" not in planned(store, "tags", "disc").settings
 
@@ -96,7 +98,7 @@ def test_neighbours_belong_together_where_background_is_labelled_too(store: Stor
 @pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume"])
 def test_where_sizes_are_known_the_border_fades_and_bounds_weigh_more(store: Store, recipe: str) -> None:
     chosen = planned(store, recipe, "disc").settings
-    schedule, weight = {"individual": ("lr", 3.0), "volume": ("lr", 10.0)}.get(recipe, ("constant", 1.0))
+    schedule, weight = {"individual": ("lr", 3.0), "volume": ("lr", 10.0)}.get(recipe, ("constant", 0.3))
     assert chosen["regularisers"]["border"].get("schedule", "constant") == schedule
     assert chosen["constraints"]["size"]["weight"] == weight
 

@@ -45,6 +45,8 @@ LOOSE = 0.3
 """Of bounds that say no size of any one region: tags, and a range common to all."""
 THIRD = 3
 """One slice in so many that are seen is of a scan labelled in full, where the others are labelled weakly."""
+BESIDE = {"labels": 0.01, "bounds": 0.1}
+"""What weak labels and loose bounds of other scans count beside these: which show where the borders are."""
 RARE = 2.0
 """Times as many clicks would be a class's equal share: from there on classes count the same."""
 SLICES = 4000
@@ -155,10 +157,11 @@ def plan(
     words.append("augmentation: turns of up to 30 degrees, zoom of up to 1.25, contrast and brightness")
     full = known.everything or settings.hybrid.only_full
     if settings.hybrid.full_scans and not full:
-        layer["hybrid"] = {"repeat": _often(settings.hybrid.full_scans, known.scans)}
+        often = _often(settings.hybrid.full_scans, known.scans)
+        layer["hybrid"] = {"repeat": often, "weak_label_weight": BESIDE["labels"]}
         words.append(
-            f"labels: the {settings.hybrid.full_scans} scans labelled in full are gone through "
-            f"{layer['hybrid']['repeat']} times as often, so that about a third of the slices seen are theirs"
+            f"labels: the {settings.hybrid.full_scans} scans labelled in full are gone through {often} times as often, "
+            f"so that about a third of the slices seen are theirs; labels of others count {BESIDE['labels']:g}"
         )
     taught = bool(settings.hybrid.full_scans) or known.labelled.keys() >= {0, *store.chosen(classes)}
     if not full and store.about(annotation).get("strategy") == "points":
@@ -300,7 +303,8 @@ def _bound(
         if written.bounds["kind"] == "known" and idle:
             chosen[name] = False
             continue
-        weight = WEIGHT[written.scope] if _sized(written, known) else LOOSE
+        loose = LOOSE * (BESIDE["bounds"] if settings.hybrid.full_scans else 1)
+        weight = WEIGHT[written.scope] if _sized(written, known) else loose
         chosen[name] = {"penalty": "hinge", "scale": "typical", "weight": weight, **ramp}
         if margin is not None and written.bounds["kind"] in ("known", "individual"):
             chosen[name]["bounds"] = {"relative": margin}
