@@ -87,7 +87,7 @@ def test_neighbours_belong_together_where_background_is_labelled_too(store: Stor
 @pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume"])
 def test_where_sizes_are_known_the_border_fades_and_bounds_weigh_more(store: Store, recipe: str) -> None:
     chosen = planned(store, recipe, "disc").settings
-    schedule, weight = {"individual": ("lr", 3.0), "volume": ("lr", 10.0)}.get(recipe, ("constant", 1.0))
+    schedule, weight = {"individual": ("lr", 3.0), "volume": ("lr", 10.0)}.get(recipe, ("constant", 0.3))
     assert chosen["regularisers"]["border"].get("schedule", "constant") == schedule
     assert chosen["constraints"]["size"]["weight"] == weight
 
