@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from functools import reduce
-from operator import getitem
 from statistics import fmean, stdev
 from typing import Any, get_args
 
@@ -162,8 +160,10 @@ def _without_gone(settings: Mapping[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         for one in error.errors():
             if one["type"] == "extra_forbidden" and not one["input"]:
-                *groups, key = one["loc"]
-                del reduce(getitem, groups, kept)[key]
+                group: Any = kept
+                for name in one["loc"][:-1]:
+                    group = group[name]
+                del group[one["loc"][-1]]
     return kept
 
 
