@@ -18,11 +18,15 @@ SPEED = ("device", "threads", "data_on_device", "cuda_graphs", "compile", "save_
 """Settings of training that change where and how fast a run is, and no result."""
 
 
-def table(name: str, preset: str, collected: Sequence[Collected]) -> str:
-    """The paper's table with ours beside it, in Markdown; rows that were not run are named below it."""
+def table(name: str, preset: str, collected: Sequence[Collected], rows_shown: Sequence[str] = ()) -> str:
+    """The paper's table with ours beside it, in Markdown; rows that were not run are named below it.
+
+    Where some rows are named, these alone are shown, in that order.
+    """
     about, theirs, shown = experiment(name), paper(name), _shown(name)
     lines = [[*about.columns, *(["paper"] if theirs else []), *shown, "runs"]]
     by_row = rows_of(name, preset, collected)
+    by_row = {row: by_row[row] for row in rows_shown or by_row}
     missing = [row for row, runs in by_row.items() if not runs]
     if not theirs and len(missing) == len(by_row):
         return "Not run yet.\n"

@@ -131,13 +131,19 @@ def test_the_last_epoch_counts_where_a_preset_plans(tmp_path: Path) -> None:
     found = read_all(tmp_path)
     assert "| every pixel | - | 0.400 | 0.200 | 0.400 | 0.600 | 1 |" in table("heart", "default", found)
     assert table("heart", "small", found) == "Not run yet.\n"
-    (error, share) = experiment("heart").levels
+    error, _ = experiment("heart").levels
     for preset, value in (("default", 0.4), ("paper", 0.5)):
         shown = levels("heart", preset, found, error)
         assert [[mean for mean, _ in line.ours] for line in shown if line.name == "every pixel"] == [[value] * 4]
         assert all(math.isnan(figure) for line in shown for figure in line.paper)
-    assert set(figures("heart", "default", found)) == {error.stem, share.stem}
-    assert len(write_results(tmp_path, "heart", "default", found)) == 6
+    assert figures("heart", "default", found) == {}  # one row alone, which compares nothing
+    for row in ("scribbles_sizes", "error_10"):
+        content = {"experiment": "heart", "preset": "default", "row": row, "seed": 0, "epochs": 2}
+        write(tmp_path / row / "seed-0.json", content, measured)
+    found = read_all(tmp_path)
+    assert set(figures("heart", "default", found)) == {error.stem}
+    assert len(write_results(tmp_path, "heart", "default", found)) == 4
+    assert table("heart", "default", found, ["error_10"]).count("\n|") == 2
 
 
 def test_changes_of_speed_alone_are_not_told(tmp_path: Path) -> None:
