@@ -24,6 +24,10 @@ from inbounds.studio.standing import IDLE, RUNNING, Standing
 from inbounds.studio.tables import write_tables
 from inbounds.writing import write_json
 
+INTERRUPTED = (
+    "it was interrupted, as when a computer is switched off or has no memory left; go on with it, or train anew"
+)
+
 
 class Trainings:
     """The trainings of a project; one at a time."""
@@ -47,7 +51,7 @@ class Trainings:
             with suppress(OSError, ValueError):  # it may have ended between the two looks
                 about = json.loads((folder / "job.json").read_text(encoding="utf-8"))
             if about["state"] in RUNNING:
-                about |= {"state": "stopped", "sentence": "it was interrupted; go on with it, or train anew"}
+                about |= {"state": "stopped", "sentence": INTERRUPTED}
         return about
 
     def begin(self, minutes: float, who: str) -> dict[str, Any]:
@@ -158,7 +162,7 @@ class Trainings:
             apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}  # type: ignore[attr-defined,unused-ignore]
         with (work / "log.txt").open("ab") as log:
             self._begun = subprocess.Popen(
-                [sys.executable, "-m", "inbounds.studio.job", str(work)],
+                [sys.executable, "-m", "inbounds.cli.job", str(work)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
