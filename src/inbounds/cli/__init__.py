@@ -35,9 +35,7 @@ def run() -> None:
 
 
 def run_program(program: typer.Typer, name: str, words: Sequence[str] | None = None) -> None:
-    """A program with the words of the command line, or others: what a user got wrong is said in one line, with exit
-    code 2.
-    """
+    """A program on the command line, or with other words: what a user got wrong is said in one line, with code 2."""
     try:
         with stoppable() as came:
             try:

@@ -122,8 +122,9 @@ class Shelf:
         """A scan with its header, or with what is wrong with it."""
         if number not in self.entries:
             raise Missing(f"there is no scan {number}; look for new ones, or reload the page")
-        entry = self.entries[number]
-        return entry if entry.shape or entry.error else self._read(entry)
+        if not ((entry := self.entries[number]).shape or entry.error):
+            self._keep([self._read(entry)])
+        return self.entries[number]
 
     def usable(self, number: int) -> tuple[Entry, Shape]:
         """A scan that can be shown, and its shape."""

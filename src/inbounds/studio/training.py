@@ -15,9 +15,9 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from inbounds.errors import BadInput
 from inbounds.locks import lock_file
 from inbounds.studio.database import Conflict
+from inbounds.studio.earlier import Earlier
 from inbounds.studio.preview import Newest, choose
 from inbounds.studio.project import Project
 from inbounds.studio.standing import IDLE, RUNNING, Standing
@@ -72,7 +72,8 @@ class Trainings:
             clicks, _ = write_tables(project, work)
             if not clicks:
                 raise Conflict("nothing is labelled yet; click some of each class, and some background")
-            store, run = self._store(stamps, classes), self._run(classes)
+            earlier = Earlier(self.folder)
+            store, run = earlier.store(stamps, classes), earlier.run(classes)
             about = {
                 "state": "preparing",
                 "number": number,
@@ -95,6 +96,7 @@ class Trainings:
             }
             write_json(work / "job.json", about)
             self._start(work)
+            earlier.tidy([store, run])
             return self.state()
 
     def stop(self) -> dict[str, Any]:
@@ -188,26 +190,3 @@ class Trainings:
         if self._begun is not None and self._begun.poll() is None:
             about["pid"] = self._begun.pid
         return about
-
-    def _store(self, stamps: dict[str, str], classes: list[str]) -> Path | None:
-        """The last store of the same scans and classes."""
-        for about in self._earlier():
-            have = {name: stamp for name, stamp in about["stamps"].items() if name not in about["left_out"]}
-            if have == stamps and about["classes"] == classes and (Path(about["store"]) / "dataset.json").is_file():
-                return Path(about["store"])
-        return None
-
-    def _run(self, classes: list[str]) -> Path | None:
-        """The last finished run that learnt the same classes."""
-        for about in self._earlier():
-            run = self.folder / f"{about['number']:03d}" / "run"
-            if about["state"] == "done" and about["classes"] == classes and (run / "run.json").is_file():
-                return run
-        return None
-
-    def _earlier(self) -> list[dict[str, Any]]:
-        found = []
-        for file in sorted(self.folder.glob("[0-9]*/job.json"), reverse=True):
-            with suppress(OSError, ValueError, BadInput):
-                found.append(json.loads(file.read_text(encoding="utf-8")))
-        return found

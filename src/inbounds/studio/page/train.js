@@ -38,7 +38,8 @@ export class TrainPage {
       this.#masks(training),
       !first && el("section", { class: "card" }, el("h3", {}, "How it goes"), this.#curves(training), el("p", { class: "note" }, "Each curve on a scale of its own: what the loss is made of, and its last value. The sum may rise while bounds come in.")),
       training.words?.length > 0 && el("section", { class: "card" }, el("h3", {}, "What was chosen for these data"), el("ul", {}, training.words.map((words) => el("li", {}, words)))),
-      training.commands?.length > 0 && el("section", { class: "card" }, el("h3", {}, "The same by hand"), el("pre", {}, training.commands.join("\n"))),
+      training.commands?.length > 0 && el("section", { class: "card" }, el("h3", {}, "The same by hand"), el("pre", {}, training.commands.join("\n")),
+        el("p", { class: "note" }, "Of the last three trainings with masks, weights and masks are kept; of all, labels, sizes and commands.")),
     ].filter(Boolean));
     const bar = this.element.querySelector("[data-bar]");
     if (bar) bar.style.width = `${training.epochs ? (100 * training.epoch) / training.epochs : 3}%`;
