@@ -149,7 +149,7 @@ def drag(page: Any, *places: tuple[float, float], button: str = "left") -> None:
 
 def labelled(page: Any) -> dict[int, int]:
     """How many pixels of the large slice have which label, as the page shows it."""
-    values = page.evaluate("Array.from(studio.work.views[0].viewport.shown.labels)")
+    values = page.evaluate("Array.from(studio.work.views[0].viewport.shown.labels ?? [])")
     found, counts = np.unique([value for value in values if value != 255], return_counts=True)
     return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
