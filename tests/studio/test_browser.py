@@ -17,6 +17,7 @@ from PIL import Image
 
 from benchmarks.scans import write
 from browsing import BRIGHT, SETTLED, UNSETTLED, api, browser, label, on_screen, open_page, pick, settled, studio, until
+from inbounds.scans.scan import read, write_mask
 from inbounds.studio.preview import Newest, write_newest
 from studios import SHAPE, TOKEN, newer, opened, refused, scans
 
@@ -331,6 +332,68 @@ def test_the_newest_masks_come_while_it_trains(browser: Any, tmp_path: Path, mon
             page.get_by_text(f"Newest masks · after epoch {epoch}").wait_for()
             page.locator(f".live canvas[data-coloured={'true' if value else 'false'}]").nth(1).wait_for()
             assert page.locator(".live canvas").count() == 2
+        assert page.errors == []
+
+
+def test_labels_from_elsewhere_come_in_and_what_they_contradict_is_said(browser: Any, tmp_path: Path) -> None:
+    painted = np.zeros(SHAPE, np.uint8)
+    painted[2, 4:9, 5:11] = 7
+    with opened(scans(tmp_path / "scans", ("one", "two"))) as client:
+        scan = read(tmp_path / "scans" / "one.nii.gz")
+        write_mask(painted, scan, tmp_path / "painted.nii.gz")
+        x, y, z, _ = scan.geometry.affine @ [3, 2, 2, 1]  # column, row, slice
+        point = {"label": "F-1", "position": [-x, -y, z], "positionStatus": "defined"}
+        points = {"markups": [{"coordinateSystem": "LPS", "controlPoints": [point]}]}
+        (tmp_path / "points.mrk.json").write_text(json.dumps(points))
+        (tmp_path / "notes.csv").write_text("who,what\n")
+        page = open_page(browser, f"http://127.0.0.1:{client.port}/?token={TOKEN}")
+        page.get_by_role("button", name="Import").click()
+        page.locator("dialog input[type=file]").set_input_files(
+            [tmp_path / name for name in ("painted.nii.gz", "points.mrk.json", "notes.csv")]
+        )
+        page.locator("dialog select[name=scan]").select_option(label="one")
+        page.locator("dialog select[name=class]").select_option(label="RV")
+        page.locator("dialog input[name=value-1]").fill("7")
+        page.locator("dialog button.main").click()
+        page.locator(".toast", has_text="painted.nii.gz: 30 painted voxels on one").wait_for()
+        page.locator(".toast", has_text="points.mrk.json: 1 point on one").wait_for()
+        page.locator(".toast.bad", has_text="notes.csv").wait_for()
+        label(page, "one")
+        page.keyboard.press("Home")
+        for _ in range(2):
+            page.keyboard.press("ArrowDown")
+        page.wait_for_function("() => studio.work.views[0].shown === 2")
+        settled(page)
+        assert labelled(page) == {1: 30, 2: 1}
+        page.keyboard.press("1")
+        page.keyboard.press("n")
+        page.locator(".toast.bad", has_text="LV is said to be absent, but 30 voxels are labelled as it").wait_for()
+        page.locator(".known .warn", has_text="30 voxels are labelled").wait_for()
+        assert page.errors == []
+
+
+def test_masks_of_a_new_training_take_the_place_of_those_on_the_screen(browser: Any, tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans", ("one",))) as client:
+
+        def trained(number: int, value: int) -> None:
+            work = client.studio.trainings.folder / f"{number:03d}"
+            scan = read(tmp_path / "scans" / "one.nii.gz")
+            write_mask(np.full(SHAPE, value, np.uint8), scan, work / "masks" / "one.nii.gz")
+            head = "case,class,doubt,volume_ml,size_px,range,edge,pieces,mirrored,runs,note"
+            (work / "masks" / "predictions.csv").write_text(f"{head}\none,LV,0.2,{10 * number},2880,0.2,0,0,0,,\n")
+            job = {"number": number, "state": "done", "classes": ["background", "LV", "RV"], "values": [0, 1, 2]}
+            job |= {"sentence": "", "commands": [], "words": [], "left_out": {}, "stamps": {}, "scans": {"one": []}}
+            (work / "job.json").write_text(json.dumps(job))
+
+        trained(1, 1)
+        page = open_page(browser, f"http://127.0.0.1:{client.port}/?token={TOKEN}")
+        page.keyboard.press("F4")
+        settled(page)
+        seen = "(value) => studio.work.views[0].viewport.shown.mask?.every((each) => each === value)"
+        page.wait_for_function(seen, arg=1)
+        trained(2, 2)
+        page.wait_for_function(seen, arg=2)
+        page.locator(".volumes td", has_text="20").wait_for()
         assert page.errors == []
 
 

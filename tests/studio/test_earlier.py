@@ -20,7 +20,7 @@ def left(folder: Path, number: int, state: str = "done", store: int = 0, **more:
     """What a training leaves; without the number of another one's store, it has made its own."""
     work = folder / f"{number:03d}"
     about = {"number": number, "state": state, "classes": CLASSES, "values": [0, 1], "stamps": STAMPS, "left_out": {}}
-    about |= {"store": str(folder / f"{store or number:03d}" / "store"), "commands": [f"inbounds train {number}"]}
+    about |= {"store": f"{store or number:03d}/store", "commands": [f"inbounds train {number}"]}
     for name, file in (("run", "run.json"), ("masks", TABLE), ("store", "dataset.json")):
         if (name != "store" or not store) and (name != "masks" or state == "done"):
             (work / name).mkdir(parents=True)

@@ -35,8 +35,9 @@ class Earlier:
         """The last store of the same scans and classes."""
         for about in self.jobs:
             have = {name: stamp for name, stamp in about["stamps"].items() if name not in about["left_out"]}
-            if have == stamps and about["classes"] == classes and (Path(about["store"]) / "dataset.json").is_file():
-                return Path(about["store"])
+            store: Path = self.folder / about["store"]
+            if have == stamps and about["classes"] == classes and (store / "dataset.json").is_file():
+                return store
         return None
 
     def run(self, classes: Sequence[str]) -> Path | None:
@@ -53,7 +54,7 @@ class Earlier:
         What is removed loses its name first, so that nobody takes for whole what a kill has left of it.
         """
         ended = [about for about in self.jobs if (self._place(about) / "masks" / TABLE).is_file()][:KEPT]
-        keep = {*needed, *(Path(about["store"]) for about in ended)}
+        keep = {*needed, *(self.folder / about["store"] for about in ended)}
         keep |= {self._place(about) / name for about in ended for name in ("run", "masks")}
         for about in self.jobs:
             place = self._place(about)

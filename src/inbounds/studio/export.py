@@ -43,8 +43,8 @@ def export(project: Project, results: Results) -> dict[str, Any]:
         if results.folder is not None:
             shutil.copytree(results.folder, made / "masks", ignore=shutil.ignore_patterns(".*"))
             about = json.loads((results.folder.parent / "job.json").read_text(encoding="utf-8"))
-            if (Path(about["store"]) / "dataset.json").is_file():
-                shutil.copytree(about["store"], made / "store", ignore=shutil.ignore_patterns(".*"))
+            if (work / about["store"] / "dataset.json").is_file():
+                shutil.copytree(work / about["store"], made / "store", ignore=shutil.ignore_patterns(".*"))
         for number in (f"{about['number']:03d}" for about in jobs):
             for table in (work / number).glob("*.csv"):
                 (made / work.name / number).mkdir(parents=True, exist_ok=True)
@@ -90,10 +90,11 @@ def _volumes(project: Project, results: Results) -> Iterator[tuple[object, ...]]
 def commands_again(jobs: Sequence[Mapping[str, Any]], work: Path) -> list[str]:
     """The commands of trainings, each of which begins with the weights of the one before, as one calls them elsewhere.
 
-    What lies in the folder of all trainings is named from beside it; a store is prepared once.
+    What lay in the folder of all trainings is looked for in one of this name; a store is prepared once.
     """
-    inside, lines = f"{work}{os.sep}", dict[tuple[str, ...], list[str]]()
-    for line in (line for about in jobs for line in about["commands"]):
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for folder, line in ((about.get("folder", work), line) for about in jobs for line in about["commands"]):
+        inside = f"{folder}{os.sep}"
         words = [
             f"{work.name}/{word.removeprefix(inside)}" if word.startswith(inside) else word
             for word in shlex.split(line)

@@ -55,7 +55,8 @@ class Job:
     def run(self) -> None:
         """Do what is not done yet."""
         self.note(pid=os.getpid(), state="preparing", sentence="", commands=[])
-        store, work = Path(self.about["store"]), self.folder
+        work, others = self.folder, self.folder.parent
+        store = others / self.about["store"]
         labels, facts = f"clicks-{self.about['number']:03d}", f"sizes-{self.about['number']:03d}"
         known = (work / "sizes.csv").is_file()
         self._prepare(store)
@@ -67,7 +68,7 @@ class Job:
             self._call("facts", words, made=store / "facts" / f"{facts}.csv")
         words = ["--store", str(store), "--annotation", labels, *(["--facts", facts] if known else [])]
         words += ["--run", str(work / "run"), "--minutes", f"{self.about['minutes']:g}"]
-        words += ["--from", self.about["from"]] if self.about["from"] else []
+        words += ["--from", str(others / self.about["from"])] if self.about["from"] else []
         with self._watched():
             self._call("train", [*words, *(["--resume"] if self.about["resumed"] else [])])
         words = [str(work / "run"), self.about["scans_folder"], "--out", str(work / "masks")]
@@ -132,7 +133,8 @@ class Job:
         if made is not None and made.exists():
             return
         print(f"\n$ {self.about['commands'][-1]}", flush=True)
-        code, start = 0, (self.folder / "log.txt").stat().st_size
+        code: object = 0
+        start = (self.folder / "log.txt").stat().st_size
         try:
             self._command([name, *words])
         except SystemExit as ended:

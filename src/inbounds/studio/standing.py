@@ -52,8 +52,9 @@ class Standing:
             told["sentence"] = (last_words(log) if log.is_file() else "") or about["state"]
             if told["sentence"].startswith("$ "):
                 told["sentence"] = about["state"]
-        elif about["state"] == "done" and about["left_out"]:
-            told["sentence"] = f"finished; {len(about['left_out'])} scans could not be read, and were left out"
+        elif about["state"] == "done":
+            left, good = len(about["left_out"]), len(about["scans"].keys() - about["left_out"].keys())
+            told["sentence"] = f"masks of {good} scans" + f"; {left} could not be read" * bool(left)
         return told
 
     def _curves_of(self, file: Path) -> tuple[dict[str, list[list[float | None]]], int]:

@@ -27,10 +27,11 @@ export function factsPanel(facts, slices) {
     el("div", { class: "row apart" }, el("span", {}, where),
       el("span", { class: "choice" }, choice(true, "present", "Y"), choice(false, "absent", "N"))),
     measure("slice", here, (size) => act("fact", { class: klass.value, slices, present: size ? true : (here?.present ?? null), size })),
+    here?.size && el("button", { class: "quiet", onclick: () => copyOn(facts, slices), title: "The size of this slice for the chosen slices, or for both neighbours (C)" }, slices.length > 1 ? "Copy to the chosen slices" : "Copy to both neighbours"),
+    here?.warning && el("p", { class: "note warn" }, here.warning),
     el("div", { class: "row apart" }, el("span", {}, "Whole scan"), el("small", {}, told(whole))),
     measure("scan", whole, (size) => act("fact", { class: klass.value, slice: null, present: null, size })),
-    here?.size && el("button", { class: "quiet", onclick: () => copyOn(facts, slices), title: "The size of this slice for the chosen slices, or for both neighbours (C)" }, "Copy size to neighbours"),
-    here?.warning && el("p", { class: "note warn" }, here.warning));
+    whole?.warning && el("p", { class: "note warn" }, whole.warning));
 }
 
 /** Present or absent, in all chosen slices; a size that was known stays where it can. */

@@ -235,7 +235,7 @@ export class Workspace {
     const id = state.scan;
     const said = await attempt(() => api.get(`/api/scans/${id}`));
     if (!said?.planes || id !== state.scan) return;
-    const newMask = said.row.predicted !== this.open_.row.predicted || said.row.version !== this.open_.row.version;
+    const newMask = said.row.training !== this.open_.row.training;
     this.open_ = { ...said, planes: this.open_.planes };
     this.slices.forgetLabels();
     if (newMask) this.slices.forgetMasks();
