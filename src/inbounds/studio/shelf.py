@@ -23,7 +23,7 @@ from inbounds.studio.database import Conflict, Database, Missing
 PATIENCE = 0.15
 """Seconds for which opening a project waits for the headers of new scans; the others are read meanwhile."""
 PIECE = 0.05
-"""Seconds of headers that are written down at once; after a pause as long, in which requests have their turn."""
+"""Seconds of headers that are written down at once; after a pause twice as long, in which requests have their turn."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Shelf:
                 if not (entry.shape or entry.error):
                     read.append(self._read(entry))
             self._keep(read)
-            self._closed.wait(PIECE if waiting else 0)
+            self._closed.wait(2 * PIECE if waiting else 0)
 
     def _read(self, entry: Entry) -> Read:
         """A scan with its header, or with what is wrong with it, after the stamp of its files."""
