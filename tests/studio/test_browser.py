@@ -237,6 +237,12 @@ def test_everything_goes_by_keyboard(browser: Any, hearts: Path) -> None:
         assert facts[0]["size"]["low"] == pytest.approx(255)
         page.keyboard.press("c")
         until(lambda: len(page.evaluate("studio.work.open_.facts")) == 3)
+        for key in ("Shift+ArrowDown", "Shift+ArrowDown", "c"):  # and to those that are chosen from here on
+            page.keyboard.press(key)
+        facts = until(lambda: (f := page.evaluate("studio.work.open_.facts"), len(f) == 4 and f)[1])
+        assert sorted(fact["slice"] for fact in facts) == [start - 1, start, start + 1, start + 2]
+        page.keyboard.press("Control+z")
+        until(lambda: len(page.evaluate("studio.work.open_.facts")) == 3)
         page.keyboard.press("Home")
         page.keyboard.press("Shift+ArrowDown")
         page.keyboard.press("n")

@@ -187,7 +187,11 @@ def main(folder: Path, command: Command) -> int:
             job.run()
         except KeyboardInterrupt:
             with suppress(KeyboardInterrupt):
-                job.note(state="stopped", sentence="stopped; it goes on where it was", ended=_now())
+                job.note(
+                    state="stopped",
+                    sentence="go on with it where it was, or train again on what is known now",
+                    ended=_now(),
+                )
         except (_Failed, BadInput, OSError, ValueError) as error:
             job.note(state="failed", sentence=str(error), ended=_now())
             return 1

@@ -49,9 +49,8 @@ class Standing:
             told["sentence"] = f"epoch {min(epoch + 1, epochs)} of {epochs}, {_span(left)} left"
         elif about["state"] in RUNNING:
             log = folder / "log.txt"
-            told["sentence"] = (last_words(log) if log.is_file() else "") or about["state"]
-            if told["sentence"].startswith("$ "):
-                told["sentence"] = about["state"]
+            said = last_words(log) if log.is_file() else ""
+            told["sentence"] = "" if said.startswith("$ ") else said
         elif about["state"] == "done":
             left, good = len(about["left_out"]), len(about["scans"].keys() - about["left_out"].keys())
             told["sentence"] = f"masks of {good} scans" + f"; {left} could not be read" * bool(left)

@@ -126,6 +126,7 @@ export class Workspace {
     this.from = null;
     for (const each of [0, place]) this.views[each].viewport.open(this.plane(this.order[each]));
     this.refresh();
+    this.#facts();
   }
 
   /** Fetch and show the slices through the place in hand. */
@@ -268,7 +269,7 @@ export class Workspace {
 
   #facts() {
     const place = this.right.querySelector("[data-facts]");
-    if (place && this.open_ && !place.contains(document.activeElement)) place.replaceChildren(factsPanel(this.open_.facts, this.chosen));
+    if (place && this.open_ && !place.contains(document.activeElement)) place.replaceChildren(factsPanel(this.open_.facts, this.chosen, this.open_.row.shape[0]));
   }
 
   /** Draw both sides anew. */
