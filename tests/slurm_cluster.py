@@ -80,18 +80,23 @@ class SlurmCluster:
     def lose_node(self, number: int) -> None:
         """End a node and all that runs there, at once, as if its plug was pulled."""
         daemon = self.daemons.pop(f"n{number}")
-        mine = [pid for pid in _pids() if self._is_of(pid, number)]
-        for pid in [daemon.pid, *mine]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        daemon.kill()
+        for which in (self._is_step, self._is_job):
+            for pid in [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]:
+                with suppress(OSError):
+                    if which(pid, number):
+                        os.kill(pid, signal.SIGKILL)
         daemon.wait()
 
-    def _is_of(self, pid: int, number: int) -> bool:
-        """Whether a process was begun by a job on a node; the daemons of steps are known by their spool."""
-        with suppress(OSError):
-            told = Path(f"/proc/{pid}/environ").read_bytes()
-            return f"SLURMD_NODENAME=n{number}".encode() in told and f"SLURM_CONF={self.root}".encode() in told
-        return False
+    def _is_step(self, pid: int, number: int) -> bool:
+        """Whether a process looks after a step on a node: it writes into the node's log."""
+        log = str(self.root / "log" / f"slurmd.n{number}.log")
+        return log in [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
+
+    def _is_job(self, pid: int, number: int) -> bool:
+        """Whether a process was begun by a job on a node."""
+        told = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return {f"SLURMD_NODENAME=n{number}".encode(), f"SLURM_CONF={self.root / 'slurm.conf'}".encode()} <= set(told)
 
     def told(self, *command: str) -> str:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -146,10 +151,6 @@ def slurm_cluster(root: Path) -> Iterator[SlurmCluster]:
             del os.environ["SLURM_CONF"]
         else:
             os.environ["SLURM_CONF"] = before
-
-
-def _pids() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
 
 
 def _free_ports() -> list[int]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,7 +54,10 @@ def sweep(
     answer(
         as_json,
         lambda: (_table(found if status else [one for one in found if one.why][:FEW]), typer.echo(text)),
-        **{"sweep": out, "counts": counted(found), "runs": [asdict(one) for one in found], "results": table},
+        sweep=out,
+        counts=counted(found),
+        runs=[asdict(one) for one in found],
+        results=table,
     )
     if any(one.state in ("failed", "died") for one in found) and not status:
         raise typer.Exit(1)

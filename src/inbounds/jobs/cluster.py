@@ -42,8 +42,8 @@ class Slurm(Model):
     account: str | None = None
     at_once: int = Field(default=256, ge=1)
     notice: int = Field(default=90, ge=1)
-    setup: list[str] = []
-    more: dict[str, str | int | bool] = {}
+    setup: list[str] = Field(default_factory=list)
+    more: dict[str, str | int | bool] = Field(default_factory=dict)
 
 
 class Ray(Model):
@@ -67,8 +67,8 @@ class Ray(Model):
 class Cluster(Model):
     """How a cluster is asked for its machines."""
 
-    slurm: Slurm = Slurm()
-    ray: Ray = Ray()
+    slurm: Slurm = Field(default_factory=Slurm)
+    ray: Ray = Field(default_factory=Ray)
 
 
 def read_cluster(file: Path | None) -> Cluster:

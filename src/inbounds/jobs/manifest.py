@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from inbounds.described import Described, Digest, read_json, understood
-from inbounds.errors import BadInput, reason, some
+from inbounds.described import Described, Digest, understood
+from inbounds.errors import BadInput, some
 from inbounds.reading import read_written
 from inbounds.writing import file_aside
 

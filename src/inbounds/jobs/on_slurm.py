@@ -37,11 +37,16 @@ class Lines:
 
     def __call__(self, folder: str, numbers: Sequence[int]) -> None:
         """Do the lines."""
-        known = getattr(signal, "SIG" + os.environ.get("SUBMITIT_PREEMPT_SIGNAL", "USR2"))
+        self.task = task = Task(Path(folder), numbers)
+        known = getattr(signal, "SIG" + os.environ.get("SUBMITIT_PREEMPT_SIGNAL", "USR2"))  # which submitit hears
+
+        def hear(*_: object) -> None:
+            if not task.stopped:
+                signal.raise_signal(known)
+
         for number in {signal.SIGUSR1, signal.SIGTERM} - {known}:
-            signal.signal(number, lambda *_: signal.raise_signal(known))
-        self.task = Task(Path(folder), numbers)
-        self.task.run()
+            signal.signal(number, hear)
+        task.run()
 
     def checkpoint(self, folder: str, numbers: Sequence[int]) -> Any:
         """Stop; every finished epoch is kept, and another job goes on from there."""
@@ -88,7 +93,7 @@ def submit(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster) -> l
         "additional_parameters": {"requeue": True, **asked.more},
     }
     executor.update_parameters(**{name: value for name, value in options.items() if value is not None})
-    jobs: list[Any] = []
+    jobs: list[Any] = Field(default_factory=list)
     for first in range(0, len(groups), ARRAY):
         some = groups[first : first + ARRAY]
         try:

@@ -48,7 +48,7 @@ class Row(Model):
     classes: list[str] | None = None
     margin: float | None = Field(default=None, ge=0, le=10)
     start: str | None = None
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = Field(default_factory=dict)
 
 
 class Sweep(Cluster):
@@ -73,14 +73,14 @@ class Sweep(Cluster):
     recipe: str = "known"
     annotation: str | None = None
     facts: str | None = None
-    classes: list[str] = []
+    classes: list[str] = Field(default_factory=list)
     margin: float | None = Field(default=None, ge=0, le=10)
     start: str | None = None
     seeds: list[Seed] = Field(default=[0], min_length=1)
     folds: int = Field(default=0, ge=0, le=100)
-    settings: dict[str, Any] = {}
-    grid: dict[str, list[Any]] = {}
-    rows: list[Row] = []
+    settings: dict[str, Any] = Field(default_factory=dict)
+    grid: dict[str, list[Any]] = Field(default_factory=dict)
+    rows: list[Row] = Field(default_factory=list)
 
 
 OWN = ("recipe", "annotation", "facts")

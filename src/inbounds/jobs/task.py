@@ -6,10 +6,12 @@ what is computed.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,7 @@ DEATHS = 10
 """So often a process is begun again; before that, a line gives up that gets nowhere."""
 GRACE = 20.0
 """Seconds that a process has to stop in order."""
+POLL = 0.2
 ORDERLY = {0, 1, 128 + signal.SIGINT, 128 + signal.SIGTERM}
 """With these codes a process ends that says itself what became of its lines."""
 DEAF = [getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name)]
@@ -51,7 +54,7 @@ class Task:
                     self.command, stdin=subprocess.PIPE, env=self.environment, start_new_session=True
                 )
             try:
-                code = self.child.wait()
+                code = self._ended()
             except BaseException:
                 self.stop()
                 raise
@@ -63,11 +66,17 @@ class Task:
         self.stopped = True
         if self.child is not None and self.child.poll() is None:
             self.child.terminate()
-            try:
-                self.child.wait(GRACE)
-            except subprocess.TimeoutExpired:
+            if self._ended(GRACE) is None:
                 self.child.kill()
-                self.child.wait()
+                self._ended(GRACE)
+
+    def _ended(self, seconds: float = math.inf) -> int | None:
+        """The code with which the process ended. A signal may stop it amid this very wait, so that nothing blocks."""
+        assert self.child is not None
+        until = time.monotonic() + seconds
+        while (code := self.child.poll()) is None and time.monotonic() < until:
+            time.sleep(POLL)
+        return code
 
 
 @contextmanager

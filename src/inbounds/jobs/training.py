@@ -41,10 +41,10 @@ class Training(Described):
     folds: int = 0
     annotation: str | None = None
     facts: str | None = None
-    classes: list[str] = []
+    classes: list[str] = Field(default_factory=list)
     margin: float | None = None
     start: str | None = None
-    changes: list[str] = []
+    changes: list[str] = Field(default_factory=list)
 
     def begin(self, place: Path) -> Run:
         """The run, made or opened."""
@@ -78,7 +78,7 @@ def progress(place: Path) -> tuple[int, int | None, bool]:
 
 def work(folder: Path, lines: Mapping[int, Line], failed: Callable[[int, str, bool], None]) -> None:
     """Train what some lines say, to the end; `failed` hears of each that fails, and whether its process just died."""
-    runs: dict[Path, int] = {}
+    runs: dict[Path, int] = Field(default_factory=dict)
     ready = []
     for number, line in lines.items():
         try:
@@ -99,7 +99,7 @@ def train_all(runs: Sequence[Run], after: Callable[[], object] = lambda: None) -
         runs: All of them; those that are finished are left.
         after: Called whenever some of them are finished, to keep what they measured.
     """
-    failures: dict[Path, str] = {}
+    failures: dict[Path, str] = Field(default_factory=dict)
     left = [run for run in runs if not run.finished]
     with Screen() as screen:
         for some in (left[first : first + AT_ONCE] for first in range(0, len(left), AT_ONCE)):

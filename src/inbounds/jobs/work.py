@@ -33,7 +33,7 @@ def work(folder: Path, numbers: Sequence[int]) -> bool:
     left, until, good = {number: lines[number] for number in numbers}, time.monotonic() + WAIT, True
     while left:
         with ExitStack() as held:
-            ours: dict[int, Line] = {}
+            ours: dict[int, Line] = Field(default_factory=dict)
             for number, line in list(left.items()):
                 if holder(folder / line.place, inside=True):  # somebody trains it on his own account
                     continue
@@ -55,7 +55,7 @@ def work(folder: Path, numbers: Sequence[int]) -> bool:
 def _do(folder: Path, lines: Mapping[int, Line]) -> bool:
     """Do lines that are ours."""
     failures: set[int] = set()
-    begun: dict[int, Line] = {}
+    begun: dict[int, Line] = Field(default_factory=dict)
 
     def failed(number: int, why: str, died: bool = False) -> None:
         failures.add(number)
