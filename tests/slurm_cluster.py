@@ -91,7 +91,7 @@ class SlurmCluster:
     def _is_step(self, pid: int, number: int) -> bool:
         """Whether a process looks after a step on a node: it writes into the node's log."""
         log = str(self.root / "log" / f"slurmd.n{number}.log")
-        return log in [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
+        return log in [str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()]
 
     def _is_job(self, pid: int, number: int) -> bool:
         """Whether a process was begun by a job on a node."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from inbounds.cli.shared import Imports, Json, answer
+from inbounds.cli.shared import Engine, Imports, Json, Told, answer
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
     from inbounds.jobs.status import Standing
 
-Engine = StrEnum("Engine", ["local", "slurm", "ray"])
 FEW = 20
 """So many lines are told one by one where people did not ask for all."""
 
@@ -51,31 +49,14 @@ def sweep(
             raise
     table = write_results(out)
     text = f"{out}: {in_words(found)}. Results: {table}; compare runs with: inbounds report {out} --out report"
-    answer(
-        as_json,
-        lambda: (_table(found if status else [one for one in found if one.why][:FEW]), typer.echo(text)),
-        sweep=out,
-        counts=counted(found),
-        runs=[asdict(one) for one in found],
-        results=table,
-    )
-    if any(one.state in ("failed", "died") for one in found) and not status:
+    if wait and not status and any(one.state == "waiting" for one in found):
+        text += f"\nSome never began: see what {on.value} says of them, as in {out / on.value}"
+    if not as_json:
+        _table(found if status else [one for one in found if one.why][:FEW])
+    runs = [asdict(one) for one in found]
+    answer(as_json, text, sweep=out, counts=counted(found), runs=runs, results=table)
+    if not status and any(one.state != "done" for one in found[: None if wait else 0]):
         raise typer.Exit(1)
-
-
-class Told:
-    """Says how many lines are done whenever that changes."""
-
-    def __init__(self, quiet: bool = False) -> None:
-        self.quiet, self.last = quiet, ""
-
-    def __call__(self, found: list[Standing]) -> None:
-        """Hear where all lines stand."""
-        from inbounds.jobs.status import in_words
-
-        if (words := in_words(found)) != self.last and not self.quiet:
-            typer.echo(words, err=True)
-        self.last = words
 
 
 def _table(found: Sequence[Standing]) -> None:

@@ -224,7 +224,8 @@ def explain(error: ValidationError, model: type[BaseModel] = Settings) -> str:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"unknown setting {key!r}; {nearest(key, [*(['weight'] if model is Settings else []), *keys(model)], cutoff=0.4)}"
+        known = (["weight"] if model is Settings else []) + keys(model)
+        return f"unknown setting {key!r}; {nearest(key, known, cutoff=0.4)}"
     if first["type"] in ("model_type", "dict_type"):
         return f"{key} is a group of settings, not {first.get('input')!r}"
     return f"{key or 'settings'} is {first.get('input')!r}: {first['msg'].removeprefix('Value error, ')}"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from inbounds.errors import BadInput
 from inbounds.jobs.attempts import note
 from inbounds.jobs.cluster import Cluster
 from inbounds.jobs.status import Standing, standings
@@ -27,7 +28,7 @@ def carry_out(
 
     Args:
         folder: Where the manifest lies.
-        on: Who does it: `local`, `slurm` or `ray`, each a module `on_...` with `pack`, `hand` and `submit`.
+        on: Who does it: `local`, `slurm` or `ray`, each a module `on_...`.
         cluster: What that one is asked for.
         heard: Hears where all lines stand, now and then.
         waits: Until all is done; else only until it is handed over, where an engine can do without us.
@@ -36,6 +37,8 @@ def carry_out(
         Where all lines stand.
     """
     engine = importlib.import_module(f"inbounds.jobs.on_{on}")
+    if not (waits or hasattr(engine, "submit")):
+        raise BadInput(f"--no-wait: tasks end with the command that began them on {on!r}; leave it out")
     for one in standings(folder):
         if one.state in ("failed", "died"):
             note(folder, one.number, "asked")

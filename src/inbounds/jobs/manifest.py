@@ -70,7 +70,7 @@ def write_manifest(folder: Path, lines: Sequence[Line]) -> list[Line]:
     changed = [old.place for old in there if old.place not in wanted or wanted[old.place].hash != old.hash]
     if changed:
         raise BadInput(
-            f"{folder}: it was begun otherwise: {some(changed)} changed or not wanted any more; lines may be added, but "
+            f"{folder}: it was begun otherwise: {some(changed)} changed, or no longer wanted; runs may be added, but "
             "what was begun stays as it is: choose another folder"
         )
     all_lines = [wanted.pop(old.place) for old in there] + list(wanted.values())

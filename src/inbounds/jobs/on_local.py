@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from inbounds.errors import BadInput
 from inbounds.jobs.cluster import Cluster
 from inbounds.jobs.manifest import read_manifest
 from inbounds.jobs.task import Task
@@ -25,7 +24,7 @@ def pack(folder: Path, cluster: Cluster) -> int:  # noqa: ARG001
 def hand(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster, look: Callable[[], object]) -> None:
     """Do tasks; what became of their lines is in their folders."""
     one_by_one = pack(folder, cluster) > 1 or on_gpu("auto")
-    tasks = [Task(folder, group, None if one_by_one else 1) for group in groups]
+    tasks = [Task(folder, group, threads=0 if one_by_one else 1) for group in groups]
     with ThreadPoolExecutor(1 if one_by_one else cores()) as pool:
         going: set[Future[None]] = {pool.submit(task.run) for task in tasks}
         try:
@@ -38,8 +37,3 @@ def hand(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster, look: 
             for task in tasks:
                 task.stop()
             raise
-
-
-def submit(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster) -> list[str]:
-    """Processes end with the program that began them."""
-    raise BadInput("--no-wait: processes end with this command; leave it out")

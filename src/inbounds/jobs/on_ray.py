@@ -15,9 +15,9 @@ LOOK = 5.0
 """Seconds between looks at what is done."""
 
 
-def do_lines(folder: str, numbers: Sequence[int]) -> None:
+def do_lines(folder: str, numbers: Sequence[int], here: str) -> None:
     """What Ray runs."""
-    Task(Path(folder), numbers).run()
+    Task(Path(folder), numbers, here).run()
 
 
 def pack(folder: Path, cluster: Cluster) -> int:  # noqa: ARG001
@@ -39,7 +39,7 @@ def hand(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster, look: 
         ) from None
     try:
         remote = ray.remote(do_lines).options(num_cpus=asked.cpus, num_gpus=asked.gpus, max_retries=asked.retries)
-        going = [remote.remote(str(folder.resolve()), list(group)) for group in groups]
+        going = [remote.remote(str(folder), list(group), str(Path.cwd())) for group in groups]
         while going:
             done, going = ray.wait(going, timeout=LOOK)
             look()
@@ -51,11 +51,6 @@ def hand(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster, look: 
     finally:
         if ours:
             ray.shutdown()
-
-
-def submit(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster) -> list[str]:
-    """Ray ends tasks with the program that began them."""
-    raise BadInput("--no-wait: tasks on Ray end with this command; leave it out")
 
 
 def _ray() -> Any:

@@ -1,6 +1,6 @@
 """Tasks as an array of Slurm's, by submitit: each is stopped before its time is up, and queued again to go on.
 
-What travels is a pickle of a path and some numbers, in a folder that only its owner can look into. Results do not: they
+What travels is a pickle of paths and numbers, in a folder that only its owner can look into. Results do not: they
 are where the lines say.
 """
 
@@ -35,9 +35,9 @@ class Lines:
     def __init__(self) -> None:
         self.task: Task | None = None
 
-    def __call__(self, folder: str, numbers: Sequence[int]) -> None:
+    def __call__(self, folder: str, numbers: Sequence[int], here: str) -> None:
         """Do the lines."""
-        self.task = task = Task(Path(folder), numbers)
+        self.task = task = Task(Path(folder), numbers, here)
         known = getattr(signal, "SIG" + os.environ.get("SUBMITIT_PREEMPT_SIGNAL", "USR2"))  # which submitit hears
 
         def hear(*_: object) -> None:
@@ -48,11 +48,11 @@ class Lines:
             signal.signal(number, hear)
         task.run()
 
-    def checkpoint(self, folder: str, numbers: Sequence[int]) -> Any:
+    def checkpoint(self, folder: str, numbers: Sequence[int], here: str) -> Any:
         """Stop; every finished epoch is kept, and another job goes on from there."""
         assert self.task is not None
         self.task.stop()
-        return _submitit().helpers.DelayedSubmission(Lines(), folder, numbers)
+        return _submitit().helpers.DelayedSubmission(Lines(), folder, numbers, here)
 
 
 def pack(folder: Path, cluster: Cluster) -> int:  # noqa: ARG001
@@ -93,11 +93,11 @@ def submit(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster) -> l
         "additional_parameters": {"requeue": True, **asked.more},
     }
     executor.update_parameters(**{name: value for name, value in options.items() if value is not None})
-    jobs: list[Any] = Field(default_factory=list)
+    jobs: list[Any] = []
     for first in range(0, len(groups), ARRAY):
         some = groups[first : first + ARRAY]
         try:
-            jobs += executor.map_array(Lines(), [str(folder.resolve())] * len(some), some)
+            jobs += executor.map_array(Lines(), [str(folder)] * len(some), some, [str(Path.cwd())] * len(some))
         except submitit.core.utils.FailedJobError as error:
             said = (str(error).strip() or "sbatch failed").splitlines()[-1]
             raise BadInput(f"--on slurm: it was not accepted ({said}); correct what [slurm] asks for") from None

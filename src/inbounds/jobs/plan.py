@@ -89,7 +89,7 @@ OWN = ("recipe", "annotation", "facts")
 
 def read_sweep(file: Path) -> Sweep:
     """A plan, with all paths as seen from here."""
-    sweep = read_toml(file, Sweep)
+    sweep: Sweep = read_toml(file, Sweep)
     where = file.parent
 
     def placed(path: str | None) -> str | None:
@@ -119,7 +119,8 @@ def lines_of(sweep: Sweep, file: Path) -> list[Line]:
 
 def _combined(sweep: Sweep, store: Store, file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The name of each combination, and what it asks for but seeds and folds."""
-    for row in sweep.rows or [None]:
+    rows: list[Row | None] = [*sweep.rows] or [None]
+    for row in rows:
         own = {} if row is None else {key: value for key, value in row.model_dump().items() if value is not None}
         for values in itertools.product(*sweep.grid.values()):
             point = dict(zip(sweep.grid, values, strict=True))

@@ -96,7 +96,7 @@ def runs_of(folder: Path) -> list[Run]:
 
 def write_results(folder: Path) -> Path:
     """Write what all finished runs of a sweep measured at the end, as one table: `run` is a run's name in it."""
-    rows: list[Row] = Field(default_factory=list)
+    rows: list[Row] = []
     for run in runs_of(folder):
         if run.finished:
             try:

@@ -33,14 +33,16 @@ class Task:
     Args:
         folder: Where the manifest lies.
         numbers: Of the lines.
-        threads: Of each process; as many as there are cores for it, if not given.
+        here: Where paths in the manifest are seen from; as here, if not given.
+        threads: Of each process; as many as there are cores for it, if 0.
     """
 
-    def __init__(self, folder: Path, numbers: Sequence[int], threads: int | None = None) -> None:
+    def __init__(self, folder: Path, numbers: Sequence[int], here: str | None = None, *, threads: int = 0) -> None:
         self.command = [sys.executable, "-m", "inbounds.jobs", str(folder), ",".join(map(str, numbers))]
         allotted = str(threads or os.environ.get("SLURM_CPUS_PER_TASK") or "")
         quiet = {"PYTHONWARNINGS": "ignore:The `srun` command"}  # as Lightning says wherever there is one
         self.environment = {**quiet, **({"OMP_NUM_THREADS": allotted} if allotted else {}), **os.environ}
+        self.here = here
         self.child: subprocess.Popen[bytes] | None = None
         self.stopped = False
 
@@ -51,7 +53,7 @@ class Task:
                 break
             with _deaf():
                 self.child = subprocess.Popen(
-                    self.command, stdin=subprocess.PIPE, env=self.environment, start_new_session=True
+                    self.command, stdin=subprocess.PIPE, cwd=self.here, env=self.environment, start_new_session=True
                 )
             try:
                 code = self._ended()

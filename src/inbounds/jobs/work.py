@@ -33,7 +33,7 @@ def work(folder: Path, numbers: Sequence[int]) -> bool:
     left, until, good = {number: lines[number] for number in numbers}, time.monotonic() + WAIT, True
     while left:
         with ExitStack() as held:
-            ours: dict[int, Line] = Field(default_factory=dict)
+            ours: dict[int, Line] = {}
             for number, line in list(left.items()):
                 if holder(folder / line.place, inside=True):  # somebody trains it on his own account
                     continue
@@ -55,7 +55,7 @@ def work(folder: Path, numbers: Sequence[int]) -> bool:
 def _do(folder: Path, lines: Mapping[int, Line]) -> bool:
     """Do lines that are ours."""
     failures: set[int] = set()
-    begun: dict[int, Line] = Field(default_factory=dict)
+    begun: dict[int, Line] = {}
 
     def failed(number: int, why: str, died: bool = False) -> None:
         failures.add(number)
@@ -81,8 +81,8 @@ def _do(folder: Path, lines: Mapping[int, Line]) -> bool:
             failed(number, reason(error))
     except BaseException as error:
         for number in begun.keys() - failures:
-            how = "stopped" if isinstance(error, KeyboardInterrupt | SystemExit) else "died"
-            note(folder, number, "ended", how=how, why="" if how == "stopped" else reason(error))
+            stopped = isinstance(error, KeyboardInterrupt | SystemExit)
+            note(folder, number, "ended", how="stopped" if stopped else "died", why="" if stopped else reason(error))
         raise
     for number in begun.keys() - failures:
         note(folder, number, "ended", how="done")
