@@ -78,7 +78,7 @@ def progress(place: Path) -> tuple[int, int | None, bool]:
 
 def work(folder: Path, lines: Mapping[int, Line], failed: Callable[[int, str, bool], None]) -> None:
     """Train what some lines say, to the end; `failed` hears of each that fails, and whether its process just died."""
-    runs: dict[Path, int] = Field(default_factory=dict)
+    runs: dict[Path, int] = {}
     ready = []
     for number, line in lines.items():
         try:
@@ -104,7 +104,7 @@ def train_all(
         before: Called with those of them that begin next.
         after: Called whenever some of them are finished, to keep what they measured.
     """
-    failures: dict[Path, str] = Field(default_factory=dict)
+    failures: dict[Path, str] = {}
     left = [run for run in runs if not run.finished]
     with Screen() as screen:
         for some in (left[first : first + AT_ONCE] for first in range(0, len(left), AT_ONCE)):
