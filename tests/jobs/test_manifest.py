@@ -34,7 +34,7 @@ def test_what_was_begun_stays(tmp_path: Path) -> None:
     write_manifest(tmp_path, some(1, 2))
     other = line("train", "runs/2", {"seed": 3})
     for lines in (some(1), [*some(1), other]):
-        with pytest.raises(BadInput, match="runs/2 changed, or no longer wanted.*choose another folder"):
+        with pytest.raises(BadInput, match=r"runs/2 changed, or no longer wanted.*choose another folder"):
             write_manifest(tmp_path, lines)
     with pytest.raises(BadInput, match="two of its runs would be called 'runs/1'"):
         write_manifest(tmp_path, some(1, 1, 2))

@@ -53,7 +53,7 @@ def test_told_to_stop_and_a_node_lost_all_runs_end_the_same(slurm: SlurmCluster,
 def test_at_the_end_of_its_time_or_told_to_end_a_task_is_queued_again(
     slurm: SlurmCluster, tmp_path: Path, hearts: Store
 ) -> None:
-    """A limit of a minute, of which 40 seconds are for notice; SIGTERM comes as from a scheduler that needs the node."""
+    """A limit of a minute, of which 40 seconds are notice; SIGTERM, as from a scheduler that needs the node."""
     if "n0" not in slurm.daemons:
         slurm.begin_node(0)
     more = "[slurm]\nminutes = 1\nnotice = 40\npack = 2\n"
