@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_killed_in_mid_sweep_all_runs_end_the_same_and_none_twice(tmp_path: Path
     )
 
 
-def test_stopped_it_goes_on_and_more_runs_may_be_asked_for(tmp_path: Path, hearts: Store) -> None:
+def test_stopped_or_killed_nothing_is_left_at_work(tmp_path: Path, hearts: Store) -> None:
     file, out = plan(tmp_path / "plan.toml", hearts, epochs=60), tmp_path / "sweep"
     first = sweeping(file, out)
     until(lambda: epochs(out, 0) >= 2, first)
@@ -52,8 +53,20 @@ def test_stopped_it_goes_on_and_more_runs_may_be_asked_for(tmp_path: Path, heart
     assert first.returncode == 128 + signal.SIGTERM, said
     assert "go on with the same command" in said
     assert "1 waiting" in done("sweep", "--status", "--out", out).out
-    refused("sweep", plan(file, hearts, epochs=3), "--out", out, saying=["begun otherwise", "choose another folder"])
+    other = plan(tmp_path / "other.toml", hearts, epochs=3)
+    refused("sweep", other, "--out", out, saying=["begun otherwise", "choose another folder"])
     assert epochs(out, 0) < 60
+    second = sweeping(file, out)
+    until(lambda: children(second.pid), second)
+    (worker,) = children(second.pid)
+    second.kill()  # which can tell its worker nothing
+    second.communicate(timeout=60)
+    for _ in range(600):
+        if not Path(f"/proc/{worker}/cmdline").exists() or not Path(f"/proc/{worker}/cmdline").read_bytes():
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("its worker is still there")
 
 
 def test_refusals_leave_nothing(tmp_path: Path, hearts: Store) -> None:
