@@ -28,11 +28,11 @@ def test_masks_tables_and_what_is_told_are_the_same(tmp_path: Path, run: Path, m
         nifti(Path("scans") / f"s{seed}.nii.gz", noise((3, 48, 60), seed))
     Path("scans/bad.nii.gz").write_bytes(b"nothing")
     words = ["predict", run, "scans", "--probabilities", "--json", "--out"]
-    one = command(*words, "one")
+    one = command(*words, "alone")
     many = command(*words, "many", "--on", "local", "--chunk", "3")
     assert (one.code, many.code) == (1, 1)
-    assert json.loads(one.out.replace("one", "")) == json.loads(many.out.replace("many", ""))
+    assert json.loads(one.out.replace("alone", "")) == json.loads(many.out.replace("many", ""))
     assert json.loads(many.out)["failures"].keys() == {"bad"}
-    assert snapshot(Path("one")) == snapshot(Path("many"))
+    assert snapshot(Path("alone")) == snapshot(Path("many"))
     assert not folder_of(Path("many")).exists()
     refused(*words, "many", "--on", "local", saying=["already exists", "--overwrite"], folder=tmp_path)

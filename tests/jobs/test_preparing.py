@@ -23,15 +23,15 @@ def test_a_folder_and_what_is_added_to_it(tmp_path: Path) -> None:
     Path("scans/labels/b.nii.gz").unlink()
     flat_folder(Path("more"), "xyz")
     told = []
-    for name, by in (("one", []), ("many", ["--on", "local", "--chunk", "3"])):
+    for name, by in (("alone", []), ("many", ["--on", "local", "--chunk", "3"])):
         first = done("prepare", "folder", "scans", name, *CLASSES, *by, "--json")
         told.append(
             [first.out.replace(name, ""), done("prepare", "add", "more", name, *by, "--json").out.replace(name, "")]
         )
     assert told[0] == told[1]
     assert "1 scan (b) has no mask" in told[0][0]
-    assert snapshot(Path("one")) == snapshot(Path("many"))
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["many", "more", "one", "scans"]
+    assert snapshot(Path("alone")) == snapshot(Path("many"))
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["alone", "many", "more", "scans"]
 
 
 def test_weak_labels_of_an_archive() -> None:

@@ -59,6 +59,9 @@ class Task:
             except BaseException:
                 self.stop()
                 raise
+            finally:
+                assert self.child.stdin is not None
+                self.child.stdin.close()
             if code in ORDERLY:
                 break
 
