@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,9 +13,12 @@ from torch import Tensor, nn
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.augment import Augment
 from inbounds.batches.patches import PatchSamples
-from inbounds.batches.samples import Batch, Group, Samples
+from inbounds.batches.samples import Batch, Samples
+from inbounds.batches.samples import Group as Scanned
+from inbounds.ranks import Part
 from inbounds.regions.scans import Scans
 from inbounds.supervision import Supervision
+from inbounds.training.group import Group
 from inbounds.training.scan_sizes import ScanSizes
 from inbounds.training.schedule import Schedule
 from inbounds.training.stream import GraphedStep, Stream
@@ -41,6 +45,7 @@ class Step:
         schedule: Sets the learning rate and the weights of the step.
         scan_sizes: What is remembered of scans, where a constraint is on whole ones and batches are not.
         patches: Of volumes, which take the place of the samples' slices and are augmented already.
+        group: The processes that share each batch, if there are others.
     """
 
     def __init__(
@@ -59,11 +64,12 @@ class Step:
         schedule: Schedule | None = None,
         scan_sizes: ScanSizes | None = None,
         patches: PatchSamples | None = None,
+        group: Group | None = None,
     ) -> None:
         self.network: Callable[..., Any] = network
         self.supervision: Callable[..., Any] = supervision
         self.samples, self.optimiser, self.schedule = samples, optimiser, schedule
-        self.scan_sizes, self.patches = scan_sizes, patches
+        self.scan_sizes, self.patches, self.group = scan_sizes, patches, group
         self.augment = None if augment == Augment() or patches is not None else augment
         self.backward, self.stream, self.whole_scans, self.compiled = backward, stream, whole_scans, compiled
         self.mean: tuple[list[Tensor], list[Tensor], float] | None = None
@@ -76,7 +82,8 @@ class Step:
         self.at = 0
         self.positions = torch.zeros(0, dtype=torch.long, device=device)
         self.taken = torch.zeros((), dtype=torch.long, device=device)
-        self.count, self.broken, self.broken_at = (torch.zeros((), device=device) for _ in range(3))
+        counters = (torch.zeros((), dtype=torch.float32, device=device) for _ in range(3))
+        self.count, self.broken, self.broken_at = counters
         self.labelled = torch.zeros((), device=device)
         self.sums, self.broken_terms = (torch.zeros(0, device=device) for _ in range(2))
         # Fused Adam skips its update while this is 1.
@@ -108,7 +115,10 @@ class Step:
         self.at += 1
 
     def numbers(self) -> Tensor:
-        """How far the epoch is, the labelled pixels, the latch and its step, the sums of terms and those caught."""
+        """How far the epoch is, the labelled pixels, the latch and its step, the sums of terms and those caught.
+
+        Labelled pixels are those that this process has seen; all else is of the whole batches.
+        """
         counters = [self.count, self.labelled, self.broken, self.broken_at]
         return torch.cat([torch.stack(counters), self.sums, self.broken_terms])
 
@@ -116,9 +126,10 @@ class Step:
         if self.schedule is not None:
             self.schedule.step()
         index = self._index(length)
-        batch = self._batch(index)
+        part = None if self.group is None else self.group.part(length)
+        batch = self._batch(index if part is None else part.take(index), part)
         if self.augment is not None:
-            batch, _ = self.augment(batch)
+            batch, _ = self.augment(batch, generator=self.stream.shared)
         if self.scan_sizes is not None:
             batch = self.scan_sizes.annotated(batch, index)
         network, supervision = self.network, self.supervision
@@ -133,7 +144,8 @@ class Step:
             self.names = list(named)
             self.sums, self.broken_terms = torch.zeros_like(terms), torch.zeros_like(terms)
         self.count += 1
-        self.labelled += (batch.annotation.label != UNLABELLED).sum()
+        if part is None or part.counts:
+            self.labelled += (batch.annotation.label != UNLABELLED).sum()
         self.sums += terms
         first = (~total.detach().isfinite()) & (self.broken == 0)
         self.broken_at.copy_(torch.where(first, self.count, self.broken_at))
@@ -153,13 +165,16 @@ class Step:
         self.taken += length
         return index
 
-    def _batch(self, index: Int[Tensor, " B"]) -> Batch:
+    def _batch(self, index: Int[Tensor, " B"], part: Part | None) -> Batch:
         if self.patches is not None:
-            return self.patches.batch(index)
-        if not self.whole_scans:
-            return self.samples.batch(index)
-        one = torch.zeros(len(index), dtype=torch.long, device=self.stream.device)
-        return self.samples.whole(Group(index, Scans(one, 1), self.samples.scans.index[index[:1].to(one.device)]))
+            return self.patches.batch(index, part, self.stream.shared)
+        if self.whole_scans:
+            one = torch.zeros(len(index), dtype=torch.long, device=self.stream.device)
+            scan = self.samples.scans.index[index[:1].to(one.device)]
+            batch = self.samples.whole(Scanned(index, Scans(one, 1, part=part), scan))
+        else:
+            batch = self.samples.batch(index)
+        return replace(batch, annotation=replace(batch.annotation, part=part))
 
 
 def _numbers(network: nn.Module) -> list[Tensor]:
