@@ -1,8 +1,8 @@
 """A batch that several processes share: each holds a part of its images, and all know the sums over all of it.
 
-Every process computes the loss of the whole batch, whose value is therefore the same everywhere. The gradient of each is
-of its own images alone, times the number of processes: so it is their mean, which data-parallel training takes, that is
-the gradient of the loss. With `f` the loss and `s = sum_r s_r(w)` a sum to which process `r` adds `s_r`:
+Every process computes the loss of the whole batch, whose value is therefore the same everywhere. The gradient of each
+is of its own images alone, times the number of processes: so it is their mean, which data-parallel training takes, that
+is the gradient of the loss. With `f` the loss and `s = sum_r s_r(w)` a sum to which process `r` adds `s_r`:
 `mean_r (R df/ds ds_r/dw) = df/ds ds/dw`.
 """
 

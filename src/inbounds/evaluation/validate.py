@@ -86,7 +86,9 @@ def validate(
     def of_all(rows: Sequence[Tensor]) -> Tensor:
         if part is None:
             return torch.cat(list(rows))
-        before, after = (sum(len(one.index) for one in some) for some in (groups[: part.own.start], groups[part.own.stop :]))
+        before, after = (
+            sum(len(one.index) for one in some) for some in (groups[: part.own.start], groups[part.own.stop :])
+        )
         ends = [rows[0].new_zeros((count, *rows[0].shape[1:])) for count in (before, after)]
         return part.total(torch.cat([ends[0], *rows, ends[1]]))
 

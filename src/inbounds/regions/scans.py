@@ -19,7 +19,7 @@ class Scans:
 
     `index` counts from 0 within the batch, and `count` is a plain number, so that a statistic over whole scans has a
     shape known in advance: nothing is read back from the device. For slices named by anything else use `Scans.of`.
-    Where several processes share a batch, slices of one scan may lie on any of them: its `part` makes sums those of all.
+    Where several processes share a batch, slices of a scan may lie on any of them: its `part` makes sums those of all.
 
     Example:
         >>> Scans.of(["patient1_ED", "patient1_ED", "patient2_ED"])

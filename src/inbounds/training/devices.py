@@ -1,19 +1,26 @@
-"""Which devices a run computes on, by Lightning Fabric, and what its network has to know of that."""
+"""Which devices a run computes on, by Lightning Fabric."""
 
 from __future__ import annotations
 
 import importlib
 import logging
 from contextlib import suppress
+from inspect import signature
 from types import ModuleType
 from typing import Any
 
-import torch
-from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from inbounds.config.settings import Training
 from inbounds.errors import BadInput, reason
 from inbounds.training.group import Group
+
+BUFFERS = next(
+    name
+    for name in ("forward_sync_buffers", "broadcast_buffers")
+    if name in signature(DistributedDataParallel).parameters
+)
+"""What PyTorch calls sending buffers around before each step; since 2.13, the first."""
 
 
 def fabric_module() -> ModuleType:
@@ -34,34 +41,29 @@ def fabrics(training: Training, group: Group | None) -> tuple[Any, Any]:
     around, as all of them have the same.
     """
     module = fabric_module()
+    parts = importlib.import_module(f"{module.__name__}.strategies")
+    environments = importlib.import_module(f"{module.__name__}.plugins.environments")
     kind, _, number = training.device.partition(":")
     precision = "32-true" if training.precision == "32" else training.precision
     try:
         if group is None:
-            one = module.Fabric(accelerator=kind, devices=[int(number)] if number else 1, precision=precision)
+            chosen = [int(number)] if number else 1
+            alone = [environments.LightningEnvironment()]  # wherever it was started
+            one = module.Fabric(accelerator=kind, devices=chosen, plugins=alone, precision=precision)
             return one, one
         if number:
             raise ValueError("of several devices each process takes its own; name none")
-        parts = importlib.import_module(f"{module.__name__}.strategies")
-        environments = importlib.import_module(f"{module.__name__}.plugins.environments")
         several = module.Fabric(
             accelerator=kind,
             devices=group.here,
             num_nodes=group.ranks // group.here,
-            strategy=parts.DDPStrategy(broadcast_buffers=False),
+            strategy=parts.DDPStrategy(**{BUFFERS: False}),
             plugins=[environments.TorchElasticEnvironment()],
             precision=precision,
         )
         several.launch()
-        plain = module.Fabric(strategy=parts.SingleDeviceStrategy(device=several.device), precision=precision)
+        strategy = parts.SingleDeviceStrategy(device=several.device)
+        plain = module.Fabric(strategy=strategy, plugins=[environments.LightningEnvironment()], precision=precision)
         return several, plain
     except (ValueError, RuntimeError) as error:  # no such device, or none here
         raise BadInput(f"training.device={training.device}: {reason(error)}") from None
-
-
-def synchronised(network: nn.Module, group: Group | None, device: torch.device) -> nn.Module:
-    """The same network, whose batch normalisation sees the batches of all processes."""
-    if group is None:
-        return network
-    made: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(network)
-    return made

@@ -5,6 +5,7 @@ Who starts them says so in variables: `torchrun`, `srun`, or `inbounds train` it
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import sys
@@ -15,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import distributed
@@ -109,10 +110,19 @@ def variables(environment: dict[str, str] | None = None) -> dict[str, str] | Non
     per_machine = there.get("SLURM_STEP_TASKS_PER_NODE", tasks)
     counts = re.fullmatch(r"(\d+)(\(x\d+\))?", per_machine)
     if counts is None:
-        raise BadInput(f"srun started {per_machine} processes on its machines: give each machine as many (--ntasks-per-node)")
+        raise BadInput(
+            f"srun started {per_machine} processes on its machines: give each machine as many (--ntasks-per-node)"
+        )
     address = there.get("MASTER_ADDR") or first_of(there.get("SLURM_STEP_NODELIST", "127.0.0.1"))
     port = 20_000 + (int(there.get("SLURM_JOB_ID", 0)) * 31 + int(there.get("SLURM_STEP_ID", 0))) % 20_000
-    values = there["SLURM_PROCID"], tasks, there["SLURM_LOCALID"], counts[1], address, there.get("MASTER_PORT", str(port))
+    values = (
+        there["SLURM_PROCID"],
+        tasks,
+        there["SLURM_LOCALID"],
+        counts[1],
+        address,
+        there.get("MASTER_PORT", str(port)),
+    )
     return dict(zip(NAMES, values, strict=True))
 
 
@@ -181,6 +191,13 @@ def part_ways() -> None:
             distributed.destroy_process_group()
 
 
+def stop_at_once() -> NoReturn:
+    """End this process when another is gone, without waiting for it as libraries would at their end."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
 def _watch(group: Group) -> None:
     """Give signs of life from now on, and end this process soon after another gives none."""
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
@@ -204,7 +221,14 @@ def _watch(group: Group) -> None:
                 silent = True  # who keeps the signs is gone
             if silent and not _over.wait(1):  # else the others tell it themselves
                 say[0](LEFT.format(group.ranks))
-                os._exit(1)
+                stop_at_once()
 
     distributed.all_reduce(torch.zeros(1))  # so that every key is there
-    threading.Thread(target=beat, daemon=True).start()
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+
+    def end() -> None:
+        _over.set()
+        thread.join(SILENT)  # a thread that Python ends in the midst of a call ends the process badly
+
+    atexit.register(end)

@@ -24,13 +24,14 @@ from inbounds.inference.forward import CHUNK
 from inbounds.inference.volumes import volume_ranges
 from inbounds.locks import locked
 from inbounds.networks import sees_volumes
+from inbounds.networks.shared_norm import synchronised
 from inbounds.runs import checkpoint
 from inbounds.runs.checkpoint import State, load_weights
 from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import Log, Row
 from inbounds.training.data import Data
-from inbounds.training.devices import fabrics, synchronised
+from inbounds.training.devices import fabrics
 from inbounds.training.group import joined, leaving
 from inbounds.training.scan_sizes import ScanSizes
 from inbounds.training.schedule import Schedule
@@ -105,10 +106,14 @@ class Trainer:
         self.group = joined()
         self.fabric, self.plain = fabrics(training, self.group)
         device: torch.device = self.fabric.device
-        if training.threads is not None and device.type == "cpu":
-            torch.set_num_threads(training.threads)
+        threads = training.threads
+        if threads is None and self.group is not None and "OMP_NUM_THREADS" not in os.environ:
+            threads = max(1, (os.cpu_count() or 1) // self.group.here)
+        if threads is not None and device.type == "cpu":
+            torch.set_num_threads(threads)
         torch.manual_seed(run.seed)
-        self.network: nn.Module = synchronised(build_network(run), self.group, device).to(device)
+        network = build_network(run)
+        self.network: nn.Module = (network if self.group is None else synchronised(network, device)).to(device)
         fast = device.type == "cpu" or training.precision != "32"
         if fast:
             # A U-Net takes two thirds of the time on a CPU, half of it on tensor cores; PyTorch's own types do not know

@@ -30,11 +30,11 @@ class ScanSizes:
         self.members = torch.tensor(rows, device=device)
 
     def annotated(self, batch: Batch, index: Int[Tensor, " W"]) -> Batch:
-        """The batch, whose slices have these positions, with the facts of its slices' scans, and with what is remembered of the rest of them.
+        """The batch with the facts of its slices' scans, and with what is remembered of the rest of them.
 
         Every image has room for a scan of its own, so that shapes are always the same; of the images of one scan the
         first gives the place, and nothing is known of the places that are left. Where several processes share the
-        batch, positions are those of all of it, as are the places.
+        batch, the positions are those of all its slices, as the places are.
         """
         index, part = index.to(self.sizes.device), batch.annotation.part
         own = _own(index, part)
