@@ -15,12 +15,9 @@ from inbounds.config.settings import Training
 from inbounds.errors import BadInput, reason
 from inbounds.training.group import Group
 
-BUFFERS = next(
-    name
-    for name in ("forward_sync_buffers", "broadcast_buffers")
-    if name in signature(DistributedDataParallel).parameters
-)
-"""What PyTorch calls sending buffers around before each step; since 2.13, the first."""
+_known = signature(DistributedDataParallel).parameters
+BUFFERS = "forward_sync_buffers" if "forward_sync_buffers" in _known else "broadcast_buffers"
+"""What PyTorch calls sending buffers around before each step; the second before 2.13."""
 
 
 def fabric_module() -> ModuleType:
