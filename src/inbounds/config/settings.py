@@ -97,9 +97,10 @@ class Training(Model):
     """On a CPU, of each process; all cores, shared, if not given. Results are the same bit for bit for the same number
     of threads."""
     data_on_device: bool | None = None
-    """Whether all slices lie on the device; if not given, where they take at most half of its memory."""
+    """Whether all slices lie on the device; if not given, where they take at most half of its memory. Else they are
+    read from the disk, ahead of the steps."""
     cuda_graphs: bool = True
-    """On a GPU, replay each step as a CUDA graph (needs `data_on_device`)."""
+    """On a GPU, replay each step as a CUDA graph."""
     compile: Literal["nothing", "network", "all"] | None = None
     """`all` is the network and the loss. By default so where the run is long enough to repay the minute it takes."""
     save_optimizer: bool = True

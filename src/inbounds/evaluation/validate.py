@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
+from inbounds.batches.ahead import LabelMaps
 from inbounds.batches.samples import Group, Samples
 from inbounds.constraints.constraint import constrained, kept
 from inbounds.evaluation.overlap import Overlap, dice_per_slice, dice_per_volume, overlap
@@ -36,7 +37,7 @@ class Validation:
 def validate(
     network: nn.Module,
     samples: Samples,
-    truth: Integer[Tensor, "n *space"] | None,
+    truth: Integer[Tensor, "n *space"] | LabelMaps | None,
     supervision: Supervision,
     classes: Sequence[str],
     groups: Sequence[Group] | None = None,
@@ -64,8 +65,8 @@ def validate(
     by_class: dict[int, list[Tensor]] = {k: [] for k in range(1, len(classes) + 1) if len(classes) > 1}
     groups = samples.groups(CHUNK) if groups is None else groups
     part = None if deal is None else deal(len(groups))
-    for group in groups if part is None else groups[part.own]:
-        batch = samples.whole(group)
+    mine = groups if part is None else groups[part.own]
+    for group, batch in zip(mine, samples.wholes(mine), strict=True):
         probs = probabilities(network, batch.image)
         mask = most_probable(probs)
         for constraint in supervision.constraints:
@@ -77,7 +78,8 @@ def validate(
         soft_sizes.append(size(probs)[..., 0])
         hard_sizes.append(one_hot(mask, probs.shape[1]).flatten(2).sum(dim=2).float())
         if truth is not None:
-            overlaps.append(overlap(mask, truth[group.index.to(truth.device)], probs.shape[1]))
+            true = truth[group.index.to(truth.device)].to(mask.device, non_blocking=True)
+            overlaps.append(overlap(mask, true, probs.shape[1]))
     network.train(training)
 
     def summed(count: Tensor) -> Tensor:

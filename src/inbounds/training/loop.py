@@ -192,7 +192,7 @@ class Trainer:
         compilers = [os.environ.get("CXX", "g++")] if kind == "cpu" else [os.environ.get("CC", "gcc"), "clang"]
         there = any(shutil.which(name) is not None for name in compilers)  # what `torch.compile` calls in its turn
         if part is None:
-            seen = self.samples.labels.numel() * training.repeats * (training.epochs or 0)
+            seen = len(self.samples) * self.samples.pixels * training.repeats * (training.epochs or 0)
             part = "all" if there and seen >= COMPILE_FROM.get(kind, seen + 1) else "nothing"
         elif part != "nothing" and not there:
             raise BadInput(

@@ -11,6 +11,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
+from inbounds.batches.ahead import Held
 from inbounds.batches.augment import Augment
 from inbounds.batches.patches import PatchSamples
 from inbounds.batches.samples import Batch, Samples
@@ -80,6 +81,7 @@ class Step:
         self.names: list[str] = []
         self.plan: Sequence[Tensor] = ()
         self.at = 0
+        self.held: dict[int, Held] = {}
         self.positions = torch.zeros(0, dtype=torch.long, device=device)
         self.taken = torch.zeros((), dtype=torch.long, device=device)
         counters = (torch.zeros((), dtype=torch.float32, device=device) for _ in range(3))
@@ -94,6 +96,8 @@ class Step:
         """Start an epoch: the positions of each batch, in order."""
         self.plan, self.at = plan, 0
         order = torch.cat(list(plan))
+        if self.samples.ahead is not None:
+            self.samples.ahead.begin(self._own(index) for index in plan)
         if self.stream.cuda:
             order = order.pin_memory()
         if len(self.positions) != len(order):
@@ -107,12 +111,20 @@ class Step:
     def __call__(self) -> None:
         """The next batch of the epoch."""
         length = len(self.plan[self.at])
-        # Streamed data are gathered by the host, which a graph cannot hold.
-        if self.samples.rows is None:
-            self.replayed(length)
-        else:
-            self._step(length)
+        if self.samples.ahead is not None:
+            self._hold(length, self.samples.ahead.next())
+        self.replayed(length)
         self.at += 1
+
+    def _hold(self, length: int, read: Held) -> None:
+        """Put what was read where the step looks for it: on a GPU always the same place, which its graph knows."""
+        if not self.stream.cuda:
+            self.held[length] = read
+            return
+        if length not in self.held:
+            self.held[length] = Held(*(torch.empty_like(one, device=self.stream.device) for one in read))
+        for place, one in zip(self.held[length], read, strict=True):
+            place.copy_(one, non_blocking=True)
 
     def numbers(self) -> Tensor:
         """How far the epoch is, the labelled pixels, the latch and its step, the sums of terms and those caught.
@@ -127,7 +139,7 @@ class Step:
             self.schedule.step()
         index = self._index(length)
         part = None if self.group is None else self.group.part(length)
-        batch = self._batch(index if part is None else part.take(index), part)
+        batch = self._batch(self._own(index), part, self.held.get(length))
         if self.augment is not None:
             batch, _ = self.augment(batch, generator=self.stream.shared)
         if self.scan_sizes is not None:
@@ -157,23 +169,24 @@ class Step:
         if self.mean is not None:
             torch._foreach_lerp_(*self.mean)
 
+    def _own(self, index: Int[Tensor, " W"]) -> Int[Tensor, " B"]:
+        return index if self.group is None else self.group.part(len(index)).take(index)
+
     def _index(self, length: int) -> Int[Tensor, " B"]:
         """The positions of the next slices."""
-        if self.samples.rows is not None:
-            return self.plan[self.at]
         index = self.positions[self.taken + torch.arange(length, device=self.stream.device)]
         self.taken += length
         return index
 
-    def _batch(self, index: Int[Tensor, " B"], part: Part | None) -> Batch:
+    def _batch(self, index: Int[Tensor, " B"], part: Part | None, held: Held | None) -> Batch:
         if self.patches is not None:
             return self.patches.batch(index, part, self.stream.shared)
         if self.whole_scans:
             one = torch.zeros(len(index), dtype=torch.long, device=self.stream.device)
             scan = self.samples.scans.index[index[:1].to(one.device)]
-            batch = self.samples.whole(Scanned(index, Scans(one, 1, part=part), scan))
+            batch = self.samples.whole(Scanned(index, Scans(one, 1, part=part), scan), held)
         else:
-            batch = self.samples.batch(index)
+            batch = self.samples.batch(index, held)
         return replace(batch, annotation=replace(batch.annotation, part=part))
 
 
