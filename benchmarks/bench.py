@@ -402,7 +402,7 @@ class Bench:
             name: Trainer(self._planned("training.batch=16", "training.epochs=10", f"training.data_on_device={there}"))
             for name, there in where.items()
         }
-        rows = streamed(trainers, lambda ways, title: in_turn(ways, self.scale.rounds, title))
+        rows = streamed(trainers, self.store, lambda ways, title: in_turn(ways, self.scale.rounds, title))
         trainers.clear()
         _forget()
         return rows

@@ -7,7 +7,7 @@ import math
 import mmap
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -47,22 +47,23 @@ def together(make: Make, numbers: tuple[int, ...], epochs: int) -> list[Row]:
 class Cold:
     """Epochs that begin with nothing of the store in memory but what the run itself holds."""
 
-    def __init__(self, trainer: Trainer) -> None:
-        self.store, self.epochs = trainer.run.opened_store(), Epochs([trainer])
+    def __init__(self, trainer: Trainer, opened: Sequence[Store]) -> None:
+        self.opened, self.epochs = opened, Epochs([trainer])
         self.read: list[float] = []
 
     def __call__(self, count: int) -> None:
         """So many."""
         for _ in range(count):
-            forget(self.store)
+            forget(self.opened)
             before = from_disk()
             self.epochs(1)
             self.read.append(from_disk() - before)
 
 
-def streamed(trainers: Mapping[str, Trainer], measure: Measure) -> list[Row]:
+def streamed(trainers: Mapping[str, Trainer], store: Store, measure: Measure) -> list[Row]:
     """An epoch with data in memory and with data on the disk, whose pages are dropped before each."""
-    ways = {name: Cold(trainer) for name, trainer in trainers.items()}
+    opened = [store, *(trainer.run.opened_store() for trainer in trainers.values())]
+    ways = {name: Cold(trainer, opened) for name, trainer in trainers.items()}
     times = measure(dict(ways), "streamed")
     rows, first = [], next(iter(times))
     for name, way in ways.items():
@@ -77,11 +78,12 @@ def streamed(trainers: Mapping[str, Trainer], measure: Measure) -> list[Row]:
     return rows
 
 
-def forget(store: Store) -> None:
+def forget(opened: Sequence[Store]) -> None:
     """Drop what the system keeps of a store's images: an epoch that needs them has to ask the disk."""
-    mapped: mmap.mmap = store.images.array._mmap  # type: ignore[attr-defined]  # of a memory map
-    mapped.madvise(mmap.MADV_DONTNEED)  # pages that a process has mapped are not dropped
-    with (store.path / "images.npy").open("rb") as stream:
+    for store in opened:  # pages that a process has mapped are not dropped
+        mapped: mmap.mmap = store.images.array._mmap  # type: ignore[attr-defined]  # of a memory map
+        mapped.madvise(mmap.MADV_DONTNEED)
+    with (opened[0].path / "images.npy").open("rb") as stream:
         os.fsync(stream.fileno())  # nor are those that wait to be written
         os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 

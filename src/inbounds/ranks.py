@@ -61,14 +61,14 @@ class Part:
 
     def total(self, x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
         """The sum over all processes; gradients come back from all of them."""
-        made: Tensor = _Total.apply(x, self.counts)
+        made: Tensor = _Total.apply(x, self.counts)  # type: ignore[no-untyped-call]
         return made
 
     def gathered(self, x: Shaped[Tensor, "B ..."]) -> Shaped[Tensor, "W ..."]:
         """The rows of all images of the batch, in its order; gradients come back from all processes."""
         first, last = self._ends
         before, after = (x.new_zeros((rows, *x.shape[1:])) for rows in (first, self.whole - last))
-        made: Tensor = _Total.apply(torch.cat([before, x[: last - first], after]), True)
+        made: Tensor = _Total.apply(torch.cat([before, x[: last - first], after]), True)  # type: ignore[no-untyped-call]
         return made
 
     def ratio(self, total: Shaped[Tensor, ""], count: Shaped[Tensor, ""] | int) -> Shaped[Tensor, ""]:
@@ -77,7 +77,8 @@ class Part:
         All that follows is the same on every process, so that no gradient has to travel.
         """
         counted = count.to(total.dtype) if isinstance(count, Tensor) else torch.full_like(total, count)
-        sums: Tensor = _Closing.apply(torch.stack([total, counted]), self.counts, self.ranks)
+        both = torch.stack([total, counted])
+        sums: Tensor = _Closing.apply(both, self.counts, self.ranks)  # type: ignore[no-untyped-call]
         return sums[0] / sums[1].detach().clamp(min=1)
 
     def extremes(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,7 +114,7 @@ class _Total(torch.autograd.Function):
         return _summed(x, counts)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         summed = _summed(gradient, True)
         return summed if ctx.counts else torch.zeros_like(summed), None
 
@@ -125,5 +126,5 @@ class _Closing(torch.autograd.Function):
         return _summed(x, counts)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         return gradient * ctx.share, None, None

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from inbounds.batches.ahead import AHEAD
-from inbounds.batches.samples import load, truth_of
+from inbounds.batches.samples import load, truth_maps, truth_of
 from inbounds.errors import BadInput
 from inbounds.store.store import Store
 
@@ -29,7 +29,7 @@ def test_what_is_read_ahead_is_what_is_in_memory(hearts: Store) -> None:
         assert torch.equal(expected.annotation.label, found.annotation.label)
     pairs = zip(there.wholes(there.groups(32)), away.wholes(away.groups(32)), strict=True)
     assert all(torch.equal(one.image, other.image) for one, other in pairs)
-    masks = truth_of(hearts, classes=["LV"]), truth_of(hearts, classes=["LV"], data_on_device=False)
+    masks = truth_of(hearts, classes=["LV"]), truth_maps(hearts, classes=["LV"])
     assert torch.equal(masks[0], masks[1][torch.arange(len(masks[1]))])
     assert torch.equal(masks[0][2:5], masks[1][2:5])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -48,11 +49,14 @@ class Rest:
     def of(self, classes: Sequence[int]) -> Rest:
         """The same of some classes."""
         names = ("stored", "seen", "others", "complete")
-        return replace(self, **{name: torch.stack([getattr(self, name)[:, k] for k in classes], 1) for name in names})
+        some: dict[str, Any] = {name: torch.stack([getattr(self, name)[:, k] for k in classes], 1) for name in names}
+        return replace(self, **some)
 
     def to(self, device: torch.device | str) -> Rest:
         """The same on another device."""
-        moved = {name: tensor.to(device) for name, tensor in vars(self).items() if isinstance(tensor, Tensor)}
+        moved: dict[str, Any] = {
+            name: tensor.to(device) for name, tensor in vars(self).items() if isinstance(tensor, Tensor)
+        }
         return replace(self, **moved)
 
     def each(

@@ -106,11 +106,11 @@ class PatchSamples:
     @property
     def voxels(self) -> int:
         """How many there are in all scans."""
-        return self.samples.labels.numel()
+        return len(self.samples) * self.samples.pixels
 
     def _clicked(self) -> list[Int[Tensor, " n"]]:
         """Where each class is labelled; where every voxel is, background is left out."""
-        labels = self.samples.labels.flatten()
+        labels = self.samples.resident.flatten()
         values = (
             [*range(self.samples.classes)] if bool((labels == UNLABELLED).any()) else [*range(1, self.samples.classes)]
         )
@@ -229,7 +229,7 @@ class PatchSamples:
     def _annotation(self, shown: Shown) -> Annotation:
         samples, (rows, _, _) = self.samples, shown.rows
         batch, depth = len(shown.scan), self.patch[0]
-        label = torch.where(shown.inside, samples.labels[shown.rows], UNLABELLED).flatten(0, 1)
+        label = torch.where(shown.inside, samples.resident[shown.rows], UNLABELLED).flatten(0, 1)
         slices = rows[:, :, 0, 0].flatten()
         there = shown.inside.flatten(2).any(dim=2).flatten()
         known = there if self.of_slices else torch.zeros_like(there)

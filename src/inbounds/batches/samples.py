@@ -93,6 +93,12 @@ class Samples:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def resident(self) -> UInt8[Tensor, "n *space"]:
+        """The label maps, which are in memory."""
+        assert isinstance(self.labels, Tensor)
+        return self.labels
+
     @cached_property
     def known(self) -> Bool[Tensor, " n"]:
         """Of which slices anything is known, a label or a fact; on the CPU."""
@@ -276,22 +282,21 @@ def class_table(classes: int, chosen: Sequence[int]) -> UInt8[np.ndarray, " 256"
 
 
 def truth_of(
-    store: Store,
-    *,
-    classes: Sequence[str] = (),
-    split: str | None = "validation",
-    device: torch.device | str = "cpu",
-    data_on_device: bool = True,
-) -> UInt8[Tensor, "n *space"] | LabelMaps:
+    store: Store, *, classes: Sequence[str] = (), split: str | None = "validation", device: torch.device | str = "cpu"
+) -> UInt8[Tensor, "n *space"]:
     """The full masks of a split, in the order of its `Samples`, 255 where unknown. For evaluation only."""
     chosen = store.chosen(classes)
     remap = class_table(len(store.classes), chosen)
-    if not data_on_device:
-        return _kept(store, _in_split(store, split), remap, lambda _: store.truth)
     records = [store.records[n] for n in _in_split(store, split)]
     masks = (store.truth[record.span] for record in records)
     shape = sum(record.slices for record in records), *store.shape
     return torch.from_numpy(_drawn(masks, remap, shape)).to(device)
+
+
+def truth_maps(store: Store, *, classes: Sequence[str] = (), split: str | None = "validation") -> LabelMaps:
+    """The same, drawn when they are asked for."""
+    table = class_table(len(store.classes), store.chosen(classes))
+    return _kept(store, _in_split(store, split), table, lambda _: store.truth)
 
 
 def _in_split(store: Store, split: str | None) -> list[int]:
@@ -311,7 +316,7 @@ def _drawn(scans: Iterable[np.ndarray], table: np.ndarray, shape: tuple[int, ...
 
 
 def _kept(store: Store, numbers: Sequence[int], table: np.ndarray, maps: Callable[[int], Labels]) -> LabelMaps:
-    """The same, drawn when they are asked for."""
+    """The label maps of some scans, drawn when they are asked for."""
     rows = np.array([row for n in numbers for row in store.records[n].range])
     return LabelMaps([maps(n) for n in numbers for _ in store.records[n].range], rows, table)
 

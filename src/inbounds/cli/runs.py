@@ -127,8 +127,8 @@ def train(
             return [each.path for each in made]
 
         try:
-            paths = make() if group is None else group.agree(make)
-            made = made if writes else [Run.open(path) for path in paths]
+            begun_at = make() if group is None else group.agree(make)
+            made = made if writes else [Run.open(path) for path in begun_at]
             with Screen() if writes else nullcontext() as screen:
                 failures = _train(made, resume, screen)
         except KeyboardInterrupt:

@@ -38,7 +38,8 @@ class SharedNorm(_BatchNorm):
         weight, bias = self.weight, self.bias
         if not self.training and self.running_mean is not None:
             return functional.batch_norm(input, self.running_mean, self.running_var, weight, bias, False, 0.0, self.eps)
-        made, mean, variance, count = _Shared.apply(input, weight, bias, self.eps)
+        found = _Shared.apply(input, weight, bias, self.eps)  # type: ignore[no-untyped-call]
+        made, mean, variance, count = found
         if self.training and self.running_mean is not None and self.running_var is not None:
             momentum = 0.1 if self.momentum is None else self.momentum
             with torch.no_grad():
@@ -56,7 +57,7 @@ class _Shared(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, ...]:
         wide = torch.promote_types(x.dtype, torch.float32)
         scratch = [torch.zeros(x.shape[1], dtype=wide, device=x.device) for _ in range(2)]
-        mean, variance = torch.batch_norm_update_stats(x, *scratch, 0.1)
+        mean, variance = torch.ops.aten.batch_norm_update_stats(x, *scratch, 0.1)
         count = torch.full_like(mean, x.numel() / x.shape[1])
         ranks = distributed.get_world_size()
         table = mean.new_zeros((ranks, 3, len(mean)))
@@ -72,7 +73,7 @@ class _Shared(torch.autograd.Function):
         return functional.batch_norm(x, mean, variance, weight, bias, False, 0.0, eps), mean, variance, total
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         x, weight, mean, variance, total = ctx.saved_tensors
         _, along, plain = torch.ops.aten.native_batch_norm_backward(
             gradient, x, weight, mean, variance, None, None, False, ctx.eps, [False, True, True]

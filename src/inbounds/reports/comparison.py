@@ -78,7 +78,7 @@ def _result(run: Run, name: str, split: str) -> Result:
     hybrid = run.settings.hybrid.model_dump()
     labels = load(
         store, run.annotation, facts=run.facts, classes=run.classes, data_on_device=False, seed=run.seed, **hybrid
-    ).labels
+    ).resident
     summaries = {model: _summary(run, split, model) for model in _models(run)}
     rows: list[Row] = []
     if summaries.get(run.default_model):

@@ -86,9 +86,10 @@ class Images:
         if self.descriptor is None:
             into[...] = self.array[row]
             return
-        view, done = memoryview(into.view(np.uint8)).cast("B"), 0
+        view, done = into.view(np.uint8).data.cast("B"), 0
+        first: int = self.array.offset + row * len(view)  # type: ignore[attr-defined]  # of a memory map
         while done < len(view):
-            count = os.preadv(self.descriptor, [view[done:]], self.array.offset + row * len(view) + done)
+            count = os.preadv(self.descriptor, [view[done:]], first + done)
             if not count:
                 raise BadInput(f"{self.file}: it ends before slice {row}; make it again")
             done += count

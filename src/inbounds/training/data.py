@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from inbounds.batches.ahead import LabelMaps
-from inbounds.batches.samples import Samples, load, truth_of
+from inbounds.batches.samples import Samples, load, truth_maps, truth_of
 from inbounds.config import Hybrid
 from inbounds.memory import available
 from inbounds.runs.run import Run
@@ -57,8 +57,9 @@ class Data:
         """The full masks of the validation split."""
         here = self.on_device(run, device)
         key = (run.store, run.classes, device, here)
-        how: dict[str, Any] = {"classes": run.classes, "device": device, "data_on_device": here}
-        return self._once(key, lambda: truth_of(run.opened_store(), **how))
+        if not here:
+            return self._once(key, lambda: truth_maps(run.opened_store(), classes=run.classes))
+        return self._once(key, lambda: truth_of(run.opened_store(), classes=run.classes, device=device))
 
     def _once(self, key: Any, make: Callable[[], T]) -> T:
         if key not in self.kept:

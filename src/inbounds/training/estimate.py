@@ -50,7 +50,7 @@ class ScanEstimate:
     def refresh(self, voxels: int) -> int:
         """Look at the scans whose turn it is, after so many voxels were trained on; returns how many they are."""
         self.credit += int(voxels * SHARE)
-        sizes = [record.slices * self.samples.labels[0].numel() for record in self.samples.records]
+        sizes = [record.slices * self.samples.pixels for record in self.samples.records]
         training, due = self.network.training, list[int]()
         while len(due) < len(sizes) and self.credit >= sizes[self.due]:
             self.credit -= sizes[self.due]

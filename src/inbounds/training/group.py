@@ -20,6 +20,7 @@ from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import distributed
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # which it does not export in its types
 
 from inbounds.errors import BadInput
 from inbounds.ranks import Part
@@ -201,7 +202,7 @@ def stop_at_once() -> NoReturn:
 def _watch(group: Group) -> None:
     """Give signs of life from now on, and end this process soon after another gives none."""
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    store = distributed.TCPStore(address, port, is_master=False, timeout=timedelta(seconds=SILENT / 2))
+    store = TCPStore(address, port, is_master=False, timeout=timedelta(seconds=SILENT / 2))
     keys = [f"inbounds/beat/{rank}" for rank in range(group.ranks)]
     store.set(keys[group.rank], "0")
 

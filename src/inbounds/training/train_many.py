@@ -16,7 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import torch
-from torch import distributed
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # which it does not export in its types
 
 from inbounds.config.build import trust, trusted
 from inbounds.errors import BadInput
@@ -89,7 +89,7 @@ def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
 
 def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
     failures: dict[Path, str] = {}
-    waiting, stores = list(runs), list[distributed.TCPStore]()
+    waiting, stores = list(runs), list[TCPStore]()
     going: dict[Connection, tuple[Run, BaseProcess]] = {}
     # A fresh process for each: forking one that has used threads may hang.
     context = multiprocessing.get_context("spawn")
@@ -153,11 +153,11 @@ def _ended(run: Run, code: int) -> str:
     )
 
 
-def _meeting(number: int, stores: list[distributed.TCPStore]) -> list[dict[str, str]]:
+def _meeting(number: int, stores: list[TCPStore]) -> list[dict[str, str]]:
     """What each of so many processes has to know to find the others, who meet at a store of ours; one needs nothing."""
     if number == 1:
         return [{}]
-    stores.append(distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False))
+    stores.append(TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False))
     here = {
         "WORLD_SIZE": number,
         "LOCAL_WORLD_SIZE": number,

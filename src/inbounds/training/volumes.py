@@ -75,7 +75,7 @@ class Volumes:
 
     def steps(self) -> int:
         """How many there are in an epoch: patches have as many voxels together as the scans."""
-        return steps_of(self.training, self.samples.labels.numel(), self.samples.labels[0].numel())
+        return steps_of(self.training, len(self.samples) * self.samples.pixels, self.samples.pixels)
 
     @property
     def voxels(self) -> int:
