@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Shaped, UInt8
+from jaxtyping import Bool, Float, Int, Integer, Shaped, UInt8
 from torch import Tensor
 
 from inbounds.annotations.annotation import UNLABELLED, Annotation
@@ -94,7 +94,7 @@ class Samples:
         return len(self.labels)
 
     @property
-    def resident(self) -> UInt8[Tensor, "n *space"]:
+    def resident(self) -> Integer[Tensor, "n *space"]:
         """The label maps, which are in memory."""
         assert isinstance(self.labels, Tensor)
         return self.labels
