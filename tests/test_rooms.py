@@ -16,6 +16,7 @@ ORDER = [
     "locks",
     "writing",
     "progress",
+    "ranks",
     "regions",
     "annotations",
     "constraints",
