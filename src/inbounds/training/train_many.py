@@ -139,7 +139,7 @@ def _threads(run: Run) -> int:
     training = run.settings.training
     number = devices(training)
     if number > 1 and (on_gpu(training.device) or training.threads is None):
-        return os.cpu_count() or 1
+        return cores()
     return number * (training.threads or torch.get_num_threads())
 
 
