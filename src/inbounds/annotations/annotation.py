@@ -11,7 +11,11 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
 from inbounds.annotations.rest import Rest
+<<<<<<< HEAD
 from inbounds.regions.holding import Holding
+=======
+from inbounds.ranks import Part
+>>>>>>> main
 from inbounds.regions.patches import Patches
 from inbounds.regions.scans import Scans
 
@@ -41,6 +45,7 @@ class Annotation(Holding):
         rest: What the batch does not show of its scans. `None` when it holds whole scans.
         patches: Which part of its own image each image of the batch is, where these are not whole: facts are of what
             they were cut from. Of whole scans, `Patches` in the place of `scans` say so.
+        part: Which images of the batch these are, where several processes share it: losses are then of all of it.
 
     Example:
         >>> label = torch.full((2, 4, 4), UNLABELLED)
@@ -57,6 +62,7 @@ class Annotation(Holding):
     rim: Bool[Tensor, "B *space"] | None = None
     rest: Rest | None = None
     patches: Patches | None = None
+    part: Part | None = None
 
     def __post_init__(self) -> None:
         _check_tensors(self)

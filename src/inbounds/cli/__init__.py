@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ import inbounds
 from inbounds.cli import data, prepare, runs
 from inbounds.cli.nnunet import nnunet
 from inbounds.cli.studio import studio
+from inbounds.cli.sweep import sweep
 from inbounds.errors import BadInput, reason
 from inbounds.stopping import stoppable
 
@@ -24,8 +26,13 @@ app = typer.Typer(
 )
 app.add_typer(prepare.app, name="prepare")
 _on_stores = (data.example, data.annotate, data.facts, data.info, data.verify, data.preview)
+<<<<<<< HEAD
 _on_runs = (runs.recipes, runs.train, runs.evaluate, runs.predict, runs.report, runs.export)
 for _command in (*_on_stores, *_on_runs, nnunet, studio):
+=======
+_on_runs = (runs.recipes, runs.train, sweep, runs.evaluate, runs.predict, runs.report, runs.export)
+for _command in (*_on_stores, *_on_runs, studio):
+>>>>>>> main
     app.command()(_command)
 
 EXTRAS = {
@@ -44,13 +51,13 @@ def run() -> None:
     run_program(app, "inbounds")
 
 
-def run_program(program: typer.Typer, name: str) -> None:
-    """A program on the command line: what a user got wrong is said in one line, with exit code 2."""
+def run_program(program: typer.Typer, name: str, words: Sequence[str] | None = None) -> None:
+    """A program on the command line, or with other words: what a user got wrong is said in one line, with code 2."""
     try:
         with stoppable() as came:
             try:
                 _settle()
-                program(prog_name=name)
+                program(words, prog_name=name)
             except (SystemExit, KeyboardInterrupt):
                 if not came:
                     raise

@@ -12,7 +12,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inbounds.annotations import Annotation
+<<<<<<< HEAD
 from inbounds.constraints.constraint import check_weight, constrained, select
+=======
+from inbounds.constraints.constraint import constrained, select
+from inbounds.ranks import mean
+>>>>>>> main
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,11 @@ class Regulariser:
     ) -> Float[Tensor, ""]:
         """The weighted mean; `annotation` tells which classes are present."""
         values = self.term(probs, image)
+        part = None if annotation is None else annotation.part
         if values.ndim == 1:
             if self.classes is not None or self.where != "everywhere":
                 raise ValueError(f"{self.name} is of all classes together: it takes no `classes`, and acts everywhere")
-            return self.weight * values.mean()
+            return self.weight * mean(values, part)
         classes = constrained(self.classes, probs.shape[1])
         values = select(values, classes)
         if self.where == "present":
@@ -70,4 +76,4 @@ class Regulariser:
             if "cut" in facts:
                 there = there & (select(facts["cut"], classes)[..., 0] != 1)
             values = torch.where(there, values, 0)
-        return self.weight * values.mean()
+        return self.weight * mean(values, part)

@@ -38,7 +38,8 @@ class Supervision:
 
     Args:
         label_loss: A function of log-probabilities `(B, K, *space)` and labels `(B, *space)`, and, where images do not
-            count alike, of `label_weight=`, what each of them counts.
+            count alike, of `label_weight=`, what each of them counts; and of `part=`, where several processes share a
+            batch.
         constraints: What else should hold, each with its own weight. One of weight 0 is no part of the loss, but
             whoever asks which constraints hold hears of it.
         proposals: Completes the labels before the label loss sees them: a function of log-probabilities and annotation,
@@ -100,6 +101,7 @@ class Supervision:
     def labels(self, log_probs: Float[Tensor, "B K *space"], annotation: Annotation) -> Float[Tensor, ""]:
         """What the labelled pixels say, or those of the proposals."""
         label = annotation.label if self.proposals is None else self.proposals(log_probs, annotation)
+<<<<<<< HEAD
         weighed = {} if annotation.label_weight is None else {"label_weight": annotation.label_weight}
         return self.label_loss(log_probs, label, **weighed)
 
@@ -140,3 +142,16 @@ def look_at_logits(logits: Float[Tensor, "B K *space"]) -> None:
             "it is, without a softmax",
             stacklevel=3,
         )
+=======
+        given = {"label_weight": annotation.label_weight, "part": annotation.part}
+        total = self.label_loss(log_probs, label, **{name: one for name, one in given.items() if one is not None})
+        named = {"labels": total.detach()}
+        active = [term for term in self.terms if isinstance(term.weight, Tensor) or term.weight != 0]
+        if active:
+            probs = log_probs.exp()
+            for term in active:
+                value = term(probs, image, annotation)
+                named[term.name] = value.detach()
+                total = total + value
+        return Terms(total, named)
+>>>>>>> main
