@@ -9,11 +9,7 @@ CORE := $(addprefix tests/,regions annotations constraints regularisers losses s
 LABORATORY := tests/reproduction tests/benchmarks tests/torture
 PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))
 
-<<<<<<< HEAD
-.PHONY: setup demo studio test test-core test-reproduction nnunet test-nnunet test-all lock lint docs bench torture torture-sample results dist clean
-=======
-.PHONY: setup cluster demo studio test test-core test-reproduction test-all lock lint docs bench torture torture-sample results dist clean
->>>>>>> main
+.PHONY: setup cluster demo studio test test-core test-reproduction nnunet test-nnunet test-all lock lint docs bench torture torture-sample results dist clean
 
 setup: $(READY)
 

@@ -44,11 +44,8 @@ WITHOUT_TWIN = {
     "__main__.py": "one call; tests/test_cli.py runs it as a module",
     "cli/__init__.py": "tests/test_cli.py",
     "cli/data.py": "tests/test_cli.py, tests/store/test_annotate.py and tests/store/test_verify.py run its commands",
-<<<<<<< HEAD
-    "cli/nnunet.py": "tests/nnunet/test_facts.py runs the command",
-=======
     "cli/job.py": "tests/studio/test_training.py runs, stops and resumes it",
->>>>>>> main
+    "cli/nnunet.py": "tests/nnunet/test_facts.py runs the command",
     "cli/prepare.py": "tests/sources and tests/store/test_prepare.py run its commands",
     "cli/runs.py": "tests/training, tests/inference and tests/reports run its commands",
     "cli/studio.py": "tests/studio/test_serve.py runs the command",

@@ -11,11 +11,8 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
 from inbounds.annotations.rest import Rest
-<<<<<<< HEAD
-from inbounds.regions.holding import Holding
-=======
 from inbounds.ranks import Part
->>>>>>> main
+from inbounds.regions.holding import Holding
 from inbounds.regions.patches import Patches
 from inbounds.regions.scans import Scans
 

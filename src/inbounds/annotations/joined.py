@@ -26,8 +26,8 @@ def joined(annotations: Sequence[Annotation], **_: object) -> Annotation:
     """
     if not annotations:
         raise ValueError("there is no annotation to make a batch of")
-    if any(one.rest is not None for one in annotations):
-        raise ValueError("what is remembered of scans (`rest`) is of one batch: join the annotations without it")
+    if any(one.rest is not None or one.part is not None for one in annotations):
+        raise ValueError("what is remembered of scans (`rest`), or shared by processes (`part`), is of one batch")
     if len({one.label.shape[1:] for one in annotations}) > 1:
         shapes = [tuple(one.label.shape) for one in annotations]
         raise ValueError(f"labels of different shapes do not make a batch: {shapes}")
@@ -78,8 +78,8 @@ def chosen(annotation: Annotation, images: int | slice | Sequence[int] | Tensor)
     """
     every = torch.arange(annotation.batch, device=annotation.device)
     index = every[[images] if isinstance(images, int) else list(images) if isinstance(images, Sequence) else images]
-    if annotation.rest is not None:
-        raise ValueError("what is remembered of scans (`rest`) is of a whole batch, not of some of its images")
+    if annotation.rest is not None or annotation.part is not None:
+        raise ValueError("what is remembered of scans (`rest`), or shared by processes (`part`), is of a whole batch")
     scans, scan_facts = annotation.scans, annotation.scan_facts
     if scans is None:
         scan_facts = {name: fact[index] for name, fact in scan_facts.items()}

@@ -10,11 +10,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-<<<<<<< HEAD
-from inbounds.regions.holding import Holding
-=======
 from inbounds.ranks import Part
->>>>>>> main
+from inbounds.regions.holding import Holding
 from inbounds.regions.scans import Scans
 
 
@@ -56,16 +53,6 @@ class Rest(Holding):
         some: dict[str, Any] = {name: torch.stack([getattr(self, name)[:, k] for k in classes], 1) for name in names}
         return replace(self, **some)
 
-<<<<<<< HEAD
-=======
-    def to(self, device: torch.device | str) -> Rest:
-        """The same on another device."""
-        moved: dict[str, Any] = {
-            name: tensor.to(device) for name, tensor in vars(self).items() if isinstance(tensor, Tensor)
-        }
-        return replace(self, **moved)
-
->>>>>>> main
     def each(
         self, sizes: Float[Tensor, "B K 1"], cut: Bool[Tensor, "B K 1"]
     ) -> tuple[Float[Tensor, "B K 1"], Bool[Tensor, "B K 1"]]:

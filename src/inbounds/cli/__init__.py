@@ -26,13 +26,8 @@ app = typer.Typer(
 )
 app.add_typer(prepare.app, name="prepare")
 _on_stores = (data.example, data.annotate, data.facts, data.info, data.verify, data.preview)
-<<<<<<< HEAD
-_on_runs = (runs.recipes, runs.train, runs.evaluate, runs.predict, runs.report, runs.export)
-for _command in (*_on_stores, *_on_runs, nnunet, studio):
-=======
 _on_runs = (runs.recipes, runs.train, sweep, runs.evaluate, runs.predict, runs.report, runs.export)
-for _command in (*_on_stores, *_on_runs, studio):
->>>>>>> main
+for _command in (*_on_stores, *_on_runs, nnunet, studio):
     app.command()(_command)
 
 EXTRAS = {

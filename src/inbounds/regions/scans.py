@@ -10,12 +10,8 @@ import torch
 from jaxtyping import Integer, Shaped
 from torch import Tensor
 
-<<<<<<< HEAD
-from inbounds.regions.holding import Holding
-=======
 from inbounds.ranks import Part
-
->>>>>>> main
+from inbounds.regions.holding import Holding
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +63,6 @@ class Scans(Holding):
         """Give every slice the value of its scan."""
         return x[self.index.long()]  # an 8-bit index would be taken for a mask
 
-<<<<<<< HEAD
-=======
-    def to(self, device: torch.device | str) -> Scans:
-        """The same on another device."""
-        return Scans(self.index.to(device), self.count, part=self.part)
-
->>>>>>> main
 
 def total(x: Shaped[Tensor, "B ..."], scans: Scans | None) -> Shaped[Tensor, "N ..."]:
     """Sum over each scan, or leave images apart when there are no scans."""

@@ -12,12 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inbounds.annotations import Annotation
-<<<<<<< HEAD
 from inbounds.constraints.constraint import check_weight, constrained, select
-=======
-from inbounds.constraints.constraint import constrained, select
 from inbounds.ranks import mean
->>>>>>> main
 
 
 @dataclass(frozen=True)

@@ -101,9 +101,8 @@ class Supervision:
     def labels(self, log_probs: Float[Tensor, "B K *space"], annotation: Annotation) -> Float[Tensor, ""]:
         """What the labelled pixels say, or those of the proposals."""
         label = annotation.label if self.proposals is None else self.proposals(log_probs, annotation)
-<<<<<<< HEAD
-        weighed = {} if annotation.label_weight is None else {"label_weight": annotation.label_weight}
-        return self.label_loss(log_probs, label, **weighed)
+        given = {"label_weight": annotation.label_weight, "part": annotation.part}
+        return self.label_loss(log_probs, label, **{name: one for name, one in given.items() if one is not None})
 
     def others(
         self, probs: Float[Tensor, "B K *space"], image: Tensor | None, annotation: Annotation
@@ -142,16 +141,3 @@ def look_at_logits(logits: Float[Tensor, "B K *space"]) -> None:
             "it is, without a softmax",
             stacklevel=3,
         )
-=======
-        given = {"label_weight": annotation.label_weight, "part": annotation.part}
-        total = self.label_loss(log_probs, label, **{name: one for name, one in given.items() if one is not None})
-        named = {"labels": total.detach()}
-        active = [term for term in self.terms if isinstance(term.weight, Tensor) or term.weight != 0]
-        if active:
-            probs = log_probs.exp()
-            for term in active:
-                value = term(probs, image, annotation)
-                named[term.name] = value.detach()
-                total = total + value
-        return Terms(total, named)
->>>>>>> main
