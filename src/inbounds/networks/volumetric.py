@@ -121,6 +121,11 @@ class Volumetric(nn.Module):
         voxels = math.prod(max(side, window) for side, window in zip((depth, *sides), self.patch, strict=True))
         return 4 * voxels * (channels + BUFFERS * self.classes)
 
+    def seen(self, shape: Sequence[int]) -> int:
+        """The voxels of all windows on a scan of so many slices, rows and columns, if they do not overlap."""
+        windows = math.prod(math.ceil(side / window) for side, window in zip(shape, self.patch, strict=True))
+        return windows * math.prod(self.patch)
+
 
 def _along(deep: int, device: torch.device) -> Float[Tensor, "deep 1 1 1"]:
     """How much each slice of a window counts."""
