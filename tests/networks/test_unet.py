@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from inbounds.networks import UNet
-from inbounds.networks.layers import InstanceNorm
 
 
 def test_widths_double_as_far_as_they_may() -> None:
@@ -45,27 +44,6 @@ def test_a_coarse_one_sees_blocks_of_pixels() -> None:
     assert network(torch.rand(1, 1, 32, 48)).shape == (1, 2, 32, 48)
     assert sizes == [(16, 24), (8, 12), (4, 6)]
     assert network.multiple == 8
-
-
-@pytest.mark.parametrize("space", [(7, 9), (3, 7, 9)])
-def test_each_image_is_normalised_by_itself(space: tuple[int, ...]) -> None:
-    image, layer = torch.randn(3, 4, *space) * 5 + 2, InstanceNorm(4)
-    nn.init.normal_(layer.weight)
-    nn.init.normal_(layer.bias)
-    expected = nn.functional.instance_norm(image, weight=layer.weight, bias=layer.bias)
-    torch.testing.assert_close(layer(image), expected, atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(layer.eval()(image), expected, atol=1e-5, rtol=1e-4)
-
-
-def test_a_network_so_normalised_is_the_same_in_a_batch_of_any_size_and_after_training() -> None:
-    network = UNet(1, 2, width=4, levels=3, dimensions=3, norm="instance")
-    assert not [name for name, _ in network.named_buffers()]
-    images = torch.randn(2, 1, 8, 8, 12)
-    together = network(images)
-    torch.testing.assert_close(torch.cat([network(one[None]) for one in images]), together)
-    torch.testing.assert_close(network.eval()(images), together)
-    with pytest.raises(ValueError, match="norm is 'batch' or 'instance', not 'group'"):
-        UNet(1, 2, norm="group")
 
 
 @pytest.mark.parametrize("settings", [{"width": 0}, {"levels": 1}, {"coarse": 0}])

@@ -177,7 +177,8 @@ def plan(
     if not (full or settings.proposals):
         sized = any(_sized(written, known) for written in settings.constraints.values())
         _regularise(layer, words, taught, sized)
-        if not trained:  # which says so itself
+        # A trained network says so itself; in 3-D it was not shown to help where labels teach.
+        if not trained and not (taught and wants_volumes(settings, store)):
             layer.setdefault("network", {})["initial_share"] = min(SHARE, 0.5 / len(classes))
         if taught and "coarse" in layer.get("network", {}).get("settings", {}):
             layer["regularisers"]["pairwise"]["term"]["stride"] = 4

@@ -13,8 +13,10 @@ from inbounds.errors import BadInput
 from inbounds.scans.format import by
 from inbounds.store.store import Store
 
-VOXELS = {"cpu": 2**17, "cuda": 2**21}
-"""Of a step, at most, by the kind of device: it then takes about half a second on two cores."""
+VOXELS = {"cpu": 2**17, "cuda": 2**20}
+"""Of a patch, at most, by the kind of device: a step then takes about a second on two cores."""
+PATCHES = 2
+"""In a step."""
 WEIGHT = 3.0
 """Of bounds on scans, at most, shared by the slices of a patch, all of which answer for their scan at once."""
 LEAST = 4
@@ -78,23 +80,21 @@ def check_volumes(settings: Settings, store: Store) -> None:
 def plan_volumes(layer: dict[str, Any], words: list[str], settings: Settings, store: Store, *, gpu: bool) -> None:
     """Choose patches, batch and network for volumes.
 
-    A step has two patches of scans, or as much of them as the device has room for: the side that is longest in mm is
-    halved first. A CPU, which makes few steps, takes one scan for each, if it has room for all of it. Along each axis
-    the network halves a patch as long as it shows a shape, and keeps slices that lie far apart by themselves until
-    pixels are as coarse. As a step has few patches, each is normalised by itself.
+    A patch is a whole scan, or as much of it as the device has room for: the side that is longest in mm is halved
+    first. Along each axis the network halves it as long as it shows a shape, and keeps slices that lie far apart by
+    themselves until pixels are as coarse.
     """
     records = [record for record in store.records if record.split == "train"]
     depth = int(np.median([record.slices for record in records]))
     spacing = [float(np.median(steps)) for steps in zip(*(record.grid_spacing for record in records), strict=True)]
-    scan, given, most = [depth, *store.shape], settings.training.patch, VOXELS["cuda" if gpu else "cpu"]
-    patch = list(given) if given else _patch(scan, spacing, most // 2 if gpu or math.prod(scan) > most else most)
-    count = 2 if gpu or any(side < whole for side, whole in zip(patch, scan, strict=True)) else 1
+    given = settings.training.patch
+    patch = list(given) if given else _patch([depth, *store.shape], spacing, VOXELS["cuda" if gpu else "cpu"])
     ratio = spacing[0] / min(spacing[1:])
     width = 32 if gpu else 16
     levels = max(2, min(6 if gpu else 5, 1 + int(math.log2(max(1, min(patch[1:]) / LEAST)))))
     halved = int(math.log2(max(1, patch[0] / LEAST)))
     flat = min(levels, max(round(math.log2(max(1, ratio / THICK * 1.5))), levels - 1 - halved, 0))
-    layer["training"] |= {"patch": patch, "batch": count}
+    layer["training"] |= {"patch": patch, "batch": PATCHES}
     layer["training"].pop("slices", None)
     for name, content in layer.get("constraints", {}).items():
         if content and settings.constraints[name].scope == "volume":
@@ -106,13 +106,7 @@ def plan_volumes(layer: dict[str, Any], words: list[str], settings: Settings, st
         layer["network"] = {
             **{key: value for key, value in chosen.items() if key not in ("name", "settings")},
             "name": "unet",
-            "settings": {
-                "width": width,
-                "levels": levels,
-                "most": (10 if gpu else 8) * width,
-                "flat": flat,
-                "norm": "instance",
-            },
+            "settings": {"width": width, "levels": levels, "most": (10 if gpu else 8) * width, "flat": flat},
         }
         words[:] = [word for word in words if not word.startswith(("network:", "steps:"))]
         apart = f", of which the finest {flat} see slices by themselves" if flat else ""
@@ -122,8 +116,8 @@ def plan_volumes(layer: dict[str, Any], words: list[str], settings: Settings, st
         )
     share = settings.training.around_labels
     words.append(
-        f"steps: {count} patch{'es' * (count > 1)} of {by(patch)} voxels, {share:.0%} of them around labels and "
-        f"{1 - share:.0%} anywhere; what they do not show of a scan is estimated by the averaged network"
+        f"steps: {PATCHES} patches of {by(patch)} voxels, {share:.0%} of them around labels and {1 - share:.0%} "
+        "anywhere; what they do not show of a scan is estimated by the averaged network"
     )
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inbounds.networks.layers import convolution, norms
+from inbounds.networks.layers import convolution
 
 
 class UNet(nn.Module):
@@ -31,7 +31,6 @@ class UNet(nn.Module):
         dimensions: 2 for slices, 3 for volumes.
         flat: So many of the finest levels of a volume see slices by themselves, with kernels of 1x3x3, and so many
             times the image is halved within slices alone: where slices lie further apart than pixels.
-        norm: Feature maps are normalised over a `batch`, or each image by itself (`instance`), for small batches.
     """
 
     def __init__(
@@ -45,11 +44,8 @@ class UNet(nn.Module):
         coarse: int = 1,
         dimensions: int = 2,
         flat: int = 0,
-        norm: str = "batch",
     ) -> None:
         super().__init__()
-        if norm not in norms:
-            raise ValueError(f"norm is {' or '.join(map(repr, norms))}, not {norm!r}")
         if dimensions not in (2, 3) or not 0 <= flat <= levels * (dimensions - 2):
             raise ValueError(
                 f"a U-Net has 2 or 3 dimensions, not {dimensions}, and of a volume 0 to {levels} flat levels, not "
@@ -70,9 +66,7 @@ class UNet(nn.Module):
         widths = [min(width * 2**i, most or 10 * width) for i in range(levels)]
         before = [channels, *widths]
         self.down = nn.ModuleList(
-            nn.Sequential(
-                convolution(i, o, stride=stride, kernel=kernel, norm=norm), convolution(o, o, kernel=kernel, norm=norm)
-            )
+            nn.Sequential(convolution(i, o, stride=stride, kernel=kernel), convolution(o, o, kernel=kernel))
             for i, o, stride, kernel in zip(before, widths, strides, kernels, strict=False)
         )
         pairs = list(zip(widths[:0:-1], widths[-2::-1], strict=True))
@@ -82,7 +76,7 @@ class UNet(nn.Module):
             for (i, o), stride in zip(pairs, strides[:0:-1], strict=True)
         )
         self.up = nn.ModuleList(
-            nn.Sequential(convolution(2 * o, o, kernel=kernel, norm=norm), convolution(o, o, kernel=kernel, norm=norm))
+            nn.Sequential(convolution(2 * o, o, kernel=kernel), convolution(o, o, kernel=kernel))
             for (_, o), kernel in zip(pairs, kernels[-2::-1], strict=True)
         )
         self.scores = (nn.Conv2d if dimensions == 2 else nn.Conv3d)(width, classes, 1)

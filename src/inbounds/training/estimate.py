@@ -16,7 +16,7 @@ from inbounds.regions import Patches
 
 SHARE = 0.15
 """Voxels of the windows that are looked at between two epochs, as a share of those that were trained on. A look takes
-less than half of a step's time, so that all of it, with what is looked up in each step, is below a tenth of an epoch."""
+less than half of a step's time: with what is looked up in each step, all of it is below a tenth of an epoch."""
 
 
 class ScanEstimate:
