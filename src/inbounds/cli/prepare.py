@@ -13,10 +13,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inbounds.cli.shared import Follow, Json, NewStore, Seed, StorePath, answer, open_store, say_notes
+from inbounds.cli.shared import (
+    Asked,
+    Chunk,
+    Follow,
+    Json,
+    NewStore,
+    On,
+    Seed,
+    StorePath,
+    Told,
+    answer,
+    hands,
+    open_store,
+    say_notes,
+)
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
+    from inbounds.jobs.chunks import Hands
     from inbounds.sources.source import Source
     from inbounds.store.prepare import Plan
     from inbounds.store.store import Store
@@ -109,12 +124,15 @@ def _add(name: str, fitting: str, about: str) -> None:
         split: Split = Splitting.reference,
         seed: Seed = 0,
         test: Test = 0.0,
+        on: On = None,
+        cluster: Asked = None,
+        chunk: Chunk = 20,
         follow: Follow = False,  # noqa: ARG001
         as_json: Json = False,
     ) -> None:
-        shape = (side, side) if side else None
+        by, shape = hands(on, cluster, chunk), (side, side) if side else None
         volumes = {"dimensions": dimensions, "slice_spacing": slice_spacing, "axis": axis}
-        _prepare_archive(name, source, store, fit, usual, shape, dtype, split, seed, test, pixel, as_json, volumes)
+        _prepare_archive(name, source, store, fit, usual, shape, dtype, split, seed, test, pixel, as_json, volumes, by)
 
 
 _add("acdc", "pad", "ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any.")
@@ -140,6 +158,9 @@ def spine(
     split: Split = Splitting.reference,
     seed: Seed = 0,
     test: Test = 0.0,
+    on: On = None,
+    cluster: Asked = None,
+    chunk: Chunk = 20,
     follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
 ) -> None:
@@ -147,7 +168,8 @@ def spine(
     usual = "axial" if axis == 3 and pixel is None else Fitting.pad
     shape = (side or SIDE, columns or side or SIDE) if side or columns else None
     volumes = {"dimensions": dimensions, "slice_spacing": slice_spacing, "axis": axis}
-    _prepare_archive("spine", source, store, None, usual, shape, dtype, split, seed, test, pixel, as_json, volumes)
+    by = hands(on, cluster, chunk)
+    _prepare_archive("spine", source, store, None, usual, shape, dtype, split, seed, test, pixel, as_json, volumes, by)
 
 
 @app.command()
@@ -171,6 +193,9 @@ def folder(
     seed: Seed = 0,
     validation: Validation = 0.25,
     test: Test = 0.0,
+    on: On = None,
+    cluster: Asked = None,
+    chunk: Chunk = 20,
     follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
 ) -> None:
@@ -206,7 +231,7 @@ def folder(
     plan = replace(plan, window=black_white, spacing=voxel, reading=reading)
     plan = replace(plan, dimensions=3 if dimensions == 3 else 2, slice_spacing=slice_spacing, axis=axis)
     plan, chosen = _surveyed(scans, plan, grid=not (fit or side or pixel), window=not window)
-    _prepare(scans, store, plan, as_json, [*said, *chosen])
+    _prepare(scans, store, plan, as_json, [*said, *chosen], by=hands(on, cluster, chunk))
 
 
 @app.command()
@@ -216,6 +241,9 @@ def add(
     unlabelled: Unlabelled = None,
     patient: Patient = "",
     split: SplitFile = None,
+    on: On = None,
+    cluster: Asked = None,
+    chunk: Chunk = 20,
     follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
 ) -> None:
@@ -238,7 +266,7 @@ def add(
         raise BadInput(f"{source}: its classes are {', '.join(names)}; those of {store} are {', '.join(onto.classes)}")
     scans = joined(split_by_file(scans, split) if split else scans, there)
     plan = replace(plan, name=onto.name, classes=onto.classes, dimensions=onto.dimensions)
-    _prepare(scans, store, plan, as_json, onto=onto)
+    _prepare(scans, store, plan, as_json, onto=onto, by=hands(on, cluster, chunk))
 
 
 @app.command()
@@ -274,6 +302,7 @@ def _prepare_archive(
     pixel: float | None,
     as_json: bool,
     volumes: Mapping[str, Any],
+    by: Hands | None,
 ) -> None:
     from inbounds.scans.archive import unpacked
     from inbounds.store.prepare import FITS, Plan
@@ -299,7 +328,7 @@ def _prepare_archive(
         said: list[str] = []
         if plan.dimensions == 3:
             plan, said = _surveyed(scans, plan, grid=not by_hand, window=False)
-        _prepare(scans, store, plan, as_json, said)
+        _prepare(scans, store, plan, as_json, said, by=by)
 
 
 def _surveyed(scans: Sequence[Source], plan: Plan, *, grid: bool, window: bool) -> tuple[Plan, list[str]]:
@@ -364,11 +393,17 @@ def _prepare(
     as_json: bool,
     said: Sequence[str] = (),
     onto: Store | None = None,
+    by: Hands | None = None,
 ) -> None:
     from inbounds.progress import bar
     from inbounds.store.prepare import prepare as write
 
-    report = write(scans, store, plan, bar("preparing"), onto=onto)
+    if by is None:
+        report = write(scans, store, plan, bar("preparing"), onto=onto)
+    else:
+        from inbounds.jobs.preparing import prepare_on
+
+        report = prepare_on(by, scans, store, plan, onto=onto, heard=Told(as_json))
     say_notes(report.notes, " of this kind")
     if report.lost:
         typer.secho(
