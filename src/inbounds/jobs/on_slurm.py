@@ -120,7 +120,10 @@ def queued(folder: Path) -> bool:
 def _goes_on() -> bool:
     """Whether the job that this process is of runs, as it does no longer once somebody has cancelled it."""
     command = ["squeue", "--noheader", f"--jobs={os.environ['SLURM_JOB_ID']}", "--format=%T"]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        return False
     return answer.stdout.strip() == "RUNNING"
 
 
