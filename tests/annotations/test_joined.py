@@ -125,7 +125,7 @@ def test_refuses_what_does_not_make_a_batch() -> None:
     one = torch.ones(1, 2, 1)
     rest = Rest(torch.ones(1, 1), torch.ones(1), one, one > 0, one, one > 0)
     remembered = sample(0, scans=Scans.of("a"), rest=rest)
-    with pytest.raises(ValueError, match="of one batch"):
+    with pytest.raises(ValueError, match="is of one batch"):
         Annotation.collate([remembered])
-    with pytest.raises(ValueError, match="of a whole batch"):
+    with pytest.raises(ValueError, match="is of a whole batch"):
         remembered[0]
