@@ -33,6 +33,7 @@ ORDER = [
     "evaluation",
     "training",
     "reports",
+    "jobs",
     "studio",
     "cli",
     "__main__",

@@ -12,6 +12,7 @@ import typer
 import inbounds
 from inbounds.cli import data, prepare, runs
 from inbounds.cli.studio import studio
+from inbounds.cli.sweep import sweep
 from inbounds.errors import BadInput, reason
 from inbounds.stopping import stoppable
 
@@ -23,7 +24,7 @@ app = typer.Typer(
 )
 app.add_typer(prepare.app, name="prepare")
 _on_stores = (data.example, data.annotate, data.facts, data.info, data.verify, data.preview)
-_on_runs = (runs.recipes, runs.train, runs.evaluate, runs.predict, runs.report, runs.export)
+_on_runs = (runs.recipes, runs.train, sweep, runs.evaluate, runs.predict, runs.report, runs.export)
 for _command in (*_on_stores, *_on_runs, studio):
     app.command()(_command)
 

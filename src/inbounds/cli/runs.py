@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import inbounds
-from inbounds.cli.shared import Follow, Imports, Json, RunPath, Seed, answer, listed, say_notes, seed_numbers
+from inbounds.cli.shared import (
+    Asked,
+    Chunk,
+    Follow,
+    Imports,
+    Json,
+    On,
+    RunPath,
+    Seed,
+    Told,
+    answer,
+    hands,
+    listed,
+    say_notes,
+    seed_numbers,
+)
 from inbounds.errors import BadInput
 from inbounds.locks import locked
 
@@ -194,20 +209,30 @@ def predict(
     ] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results that are there.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
-    follow: Follow = False,  # noqa: ARG001
+    on: On = None,
+    cluster: Asked = None,
+    chunk: Chunk = 20,
+    follow: Follow = False,
     as_json: Json = False,
-    imports: Imports = None,  # noqa: ARG001
+    imports: Imports = None,
 ) -> None:
     """Segment new scans: masks in their own geometry and format, and a table: volumes, and what to look at first."""
     from inbounds.inference import Predictor, predict_files
     from inbounds.progress import bar
 
-    predictor = Predictor(run, model, device, largest=largest, doubt=doubt)
-    if len(predictor.runs) > 1:
-        typer.echo(f"{run}: the probabilities of {len(predictor.runs)} runs are averaged", err=True)
-    outcome = predict_files(
-        predictor, inputs, out, probabilities=probabilities, overwrite=overwrite, track=bar("predicting")
-    )
+    how: dict[str, Any] = {"probabilities": probabilities, "overwrite": overwrite}
+    if (by := hands(on, cluster, chunk)) is None:
+        predictor = Predictor(run, model, device, largest=largest, doubt=doubt)
+        if len(predictor.runs) > 1:
+            typer.echo(f"{run}: the probabilities of {len(predictor.runs)} runs are averaged", err=True)
+        outcome = predict_files(predictor, inputs, out, **how, track=bar("predicting"))
+    else:
+        from inbounds.jobs.predicting import Asked as Wanted
+        from inbounds.jobs.predicting import predict_on
+
+        wanted = Wanted(runs=[str(run)], model=model, device=device, largest=largest, doubt=doubt)
+        wanted = wanted.model_copy(update={"follow": follow, "imports": imports or []})
+        outcome, predictor = predict_on(by, wanted, inputs, out, **how, heard=Told(as_json))
     say_notes(outcome.warnings, "; predictions.csv has them all")
     for warning in outcome.missing:
         typer.secho(f"Warning: {warning}", fg="yellow", err=True)
@@ -224,7 +249,7 @@ def predict(
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs made by `inbounds train`.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs made by `inbounds train`, or a sweep.")],
     out: Annotated[Path, typer.Option(help="The folder for index.html.")],
     split: Annotated[str, typer.Option(help="validation, test or train.")] = "validation",
     title: Annotated[str, typer.Option(help="The heading; by default the data and the classes.")] = "",
@@ -234,13 +259,15 @@ def report(
     """Compare runs on one page for the browser: table, curves, box plots, cases, settings."""
     from inbounds.evaluation.evaluate import evaluate as measure
     from inbounds.evaluation.evaluate import predict_slices
+    from inbounds.jobs.manifest import MANIFEST
+    from inbounds.jobs.status import runs_of
     from inbounds.progress import bar
     from inbounds.reports.cases import choose_for_page
     from inbounds.reports.comparison import read_results, unmeasured
     from inbounds.reports.page import write_page
     from inbounds.runs.run import Run
 
-    opened = [Run.open(run) for run in runs]
+    opened = [one for run in runs for one in (runs_of(run) if (run / MANIFEST).is_file() else [Run.open(run)])]
     with locked(out, inside=True):
         missing = unmeasured(opened, split)
         for run, model in missing:

@@ -62,10 +62,13 @@ def begin(path: Path, store: Store, wanted: Wanted, *, resume: bool = False) -> 
         BadInput: Something does not fit together; the run that it is about leaves no folder behind.
     """
     for place, recipe, seed, fold in places(path, wanted):
-        yield _begin(place, store, wanted, recipe, seed, fold, resume)
+        yield begin_one(place, store, wanted, recipe, seed, fold, resume=resume)
 
 
-def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fold: int | None, resume: bool) -> Run:
+def begin_one(
+    path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fold: int | None, *, resume: bool = False
+) -> Run:
+    """One of the runs."""
     classes = [store.classes[value] for value in store.chosen(wanted.classes)]
     shared = len(wanted.recipes) > 1
     labels = None if recipe == "full" and shared else wanted.annotation

@@ -50,3 +50,10 @@ def commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip() or None if answer.returncode == 0 else None
+
+
+def cores() -> int:
+    """How many this process may use: of a machine that is shared, those that it was given."""
+    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(int(given), allowed) if given.isdecimal() and int(given) else allowed

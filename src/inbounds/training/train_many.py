@@ -20,7 +20,7 @@ import torch
 from inbounds.config.build import trust, trusted
 from inbounds.errors import BadInput
 from inbounds.locks import let_go, locked
-from inbounds.runs.machine import on_gpu
+from inbounds.runs.machine import cores, on_gpu
 from inbounds.runs.run import Run
 from inbounds.training.data import Data
 from inbounds.training.loop import NotFinite, Progress, Trainer
@@ -78,11 +78,11 @@ def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
     going: dict[Connection, tuple[Run, BaseProcess]] = {}
     # A fresh process for each: forking one that has used threads may hang.
     context = multiprocessing.get_context("spawn")
-    cores = os.cpu_count() or 1
+    available = cores()
     try:
         while waiting or going:
             busy = sum(_threads(run) for run, _ in going.values())
-            while waiting and (not going or busy + _threads(waiting[0]) <= cores):
+            while waiting and (not going or busy + _threads(waiting[0]) <= available):
                 run = waiting.pop(0)
                 busy += _threads(run)
                 ours, theirs = context.Pipe(duplex=False)
