@@ -52,6 +52,7 @@ WITHOUT_TWIN = {
     "scans/dicom.py": "tests/scans/test_scan.py reads and writes every format through the same door",
     "scans/format.py": "tests/scans/test_scan.py",
     "scans/gdcm_child.py": "the other side of gdcm.py: tests/scans/test_gdcm.py",
+    "scans/segmentation_child.py": "the other side of segmentation.py: tests/scans/test_segmentation.py",
     "scans/itk.py": "tests/scans/test_scan.py",
     "scans/metaimage.py": "tests/scans/test_scan.py",
     "scans/nifti.py": "tests/scans/test_scan.py",

@@ -15,6 +15,8 @@ from inbounds.cli.shared import (
     Follow,
     Imports,
     Json,
+    Names,
+    OfSeries,
     On,
     RunPath,
     Seed,
@@ -198,7 +200,7 @@ def evaluate(
 def predict(
     run: Annotated[Path, typer.Argument(help="A run, a folder of runs such as folds, or several: RUN,RUN.")],
     inputs: Annotated[
-        list[Path], typer.Argument(metavar="INPUT", help="Scans, folders of slices (DICOM, PNG), folders of scans.")
+        list[Path], typer.Argument(metavar="INPUT", help="Scans, or folders of them; DICOM at any depth.")
     ],
     out: Annotated[Path, typer.Option(help="The folder for masks, predictions.csv and predictions.json.")],
     model: Annotated[str | None, typer.Option(help="best or last.")] = None,
@@ -212,6 +214,15 @@ def predict(
     on: On = None,
     cluster: Asked = None,
     chunk: Chunk = 20,
+    dicom_seg: Annotated[
+        bool, typer.Option("--dicom-seg", help="Masks of DICOM scans as DICOM, referring to their series.")
+    ] = False,
+    code: Annotated[
+        list[str] | None,
+        typer.Option(help="With --dicom-seg, what a class is: liver=SCT:10200004:Liver; repeatable."),
+    ] = None,
+    series: OfSeries = "",
+    folder_names: Names = False,
     follow: Follow = False,
     as_json: Json = False,
     imports: Imports = None,
@@ -219,20 +230,25 @@ def predict(
     """Segment new scans: masks in their own geometry and format, and a table: volumes, and what to look at first."""
     from inbounds.inference import Predictor, predict_files
     from inbounds.progress import bar
+    from inbounds.scans.series import Wanted
 
     how: dict[str, Any] = {"probabilities": probabilities, "overwrite": overwrite}
+    how |= {"wanted": Wanted(series, folder_names), "say": lambda note: typer.echo(f"Note: {note}", err=True)}
+    if code and not dicom_seg:
+        raise BadInput("--code goes with --dicom-seg; add that, or leave --code out")
+    how["codes"] = code or [] if dicom_seg else None
     if (by := hands(on, cluster, chunk)) is None:
         predictor = Predictor(run, model, device, largest=largest, doubt=doubt)
         if len(predictor.runs) > 1:
             typer.echo(f"{run}: the probabilities of {len(predictor.runs)} runs are averaged", err=True)
         outcome = predict_files(predictor, inputs, out, **how, track=bar("predicting"))
     else:
-        from inbounds.jobs.predicting import Asked as Wanted
+        from inbounds.jobs.predicting import Asked as Order
         from inbounds.jobs.predicting import predict_on
 
-        wanted = Wanted(runs=[str(run)], model=model, device=device, largest=largest, doubt=doubt)
-        wanted = wanted.model_copy(update={"follow": follow, "imports": imports or []})
-        outcome, predictor = predict_on(by, wanted, inputs, out, **how, heard=Told(as_json))
+        order = Order(runs=[str(run)], model=model, device=device, largest=largest, doubt=doubt)
+        order = order.model_copy(update={"follow": follow, "imports": imports or []})
+        outcome, predictor = predict_on(by, order, inputs, out, **how, heard=Told(as_json))
     say_notes(outcome.warnings, "; predictions.csv has them all")
     for warning in outcome.missing:
         typer.secho(f"Warning: {warning}", fg="yellow", err=True)
