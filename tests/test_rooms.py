@@ -63,6 +63,8 @@ WITHOUT_TWIN = {
     "runs/checkpoint.py": "tests/training/test_loop.py kills and resumes runs",
     "runs/machine.py": "what run.json and pages say of it: tests/reports/test_page.py",
     "runs/trial.py": "tests/training/test_refusals.py and tests/networks/test_needs.py try what cannot work",
+    "runs/bundle.py": "tests/inference/test_bundle.py writes, moves and spoils bundles",
+    "inference/card.py": "tests/inference/test_bundle.py reads the card",
     "runs/model.py": "tests/training/test_loop.py and tests/inference/test_predictor.py",
     "inference/prediction.py": "tests/inference/test_predictor.py",
     "evaluation/evaluate.py": "tests/training/test_loop.py compares it with what the run measured",

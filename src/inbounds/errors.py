@@ -18,9 +18,10 @@ class BadInput(ValueError):  # noqa: N818 (it names what happened, as users read
 
 def together(wrong: Sequence[BadInput]) -> BadInput:
     """The refusals of several scans as one, so that all can be mended at once."""
-    if len(wrong) == 1:
+    said = list(dict.fromkeys(map(str, wrong)))
+    if len(said) == 1:
         return wrong[0]
-    return BadInput("\n".join([f"{len(wrong)} scans cannot be used", *(f"- {one}" for one in wrong)]))
+    return BadInput("; ".join(f"({number}) {one}" for number, one in enumerate(said, start=1)))
 
 
 def each(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[_Made]:

@@ -198,7 +198,7 @@ def evaluate(
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run, a folder of runs such as folds, or several: RUN,RUN.")],
+    run: Annotated[Path, typer.Argument(help="A run, a bundle, a folder of runs such as folds, or several: RUN,RUN.")],
     inputs: Annotated[
         list[Path], typer.Argument(metavar="INPUT", help="Scans, or folders of them; DICOM at any depth.")
     ],
@@ -298,14 +298,25 @@ def report(
 
 def export(
     run: RunPath,
-    onnx: Annotated[Path, typer.Option("--onnx", help="The ONNX file to write.")],
+    onnx: Annotated[Path | None, typer.Option("--onnx", help="The ONNX file to write.", show_default=False)] = None,
+    bundle: Annotated[
+        Path | None, typer.Option("--bundle", help="The folder to write, as a MONAI bundle.", show_default=False)
+    ] = None,
     model: Annotated[str | None, typer.Option(help="best or last.")] = None,
     as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
-    """Write a run's network as ONNX, for programs without PyTorch."""
-    from inbounds.inference.export import export_onnx
+    """Write a run's network to hand on: as a bundle, or as ONNX for programs without PyTorch."""
     from inbounds.runs.run import Run
 
-    export_onnx(Run.open(run), onnx, model)
-    answer(as_json, f"{onnx}: written", run=run, written=onnx)
+    if (onnx is None) == (bundle is None):
+        raise BadInput("give either --bundle or --onnx")
+    if onnx is not None:
+        from inbounds.inference.export import export_onnx
+
+        export_onnx(Run.open(run), onnx, model)
+    if bundle is not None:
+        from inbounds.inference.bundle import export_bundle
+
+        export_bundle(Run.open(run), bundle, model)
+    answer(as_json, f"{onnx or bundle}: written", run=run, written=onnx or bundle)

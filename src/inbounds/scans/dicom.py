@@ -182,8 +182,8 @@ def _stack(
     if tilt > _TILT or sideways.max() > max(_JITTER * abs(usual), min(first.spacing[:2])):
         angle = math.degrees(math.asin(min(1.0, tilt)))
         raise BadInput(
-            f"{path}: each slice lies up to {sideways.max():.3g} mm aside of the one before, {angle:.1f} degrees on the "
-            "whole, as with a tilted gantry; convert the series with a program that corrects the tilt, such as "
+            f"{path}: each slice lies up to {sideways.max():.3g} mm aside of the one before, {angle:.1f} degrees on "
+            "the whole, as with a tilted gantry; convert the series with a program that corrects the tilt, such as "
             "dcm2niix, and give what it writes"
         )
     notes: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from importlib import import_module
+from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -54,7 +55,7 @@ def information(itk: Any, reader: Any, file: str) -> dict[str, Any]:
 
     study = tag("0020|000d")
     person = told("", "") if tag("0012|0062") == "YES" else told(tag("0010|0010"), tag("0010|0020"))
-    names = os.path.split(file)
+    place = Path(file)
     said = {
         "size": reader.GetSize(),
         "spacing": reader.GetSpacing(),
@@ -68,7 +69,7 @@ def information(itk: Any, reader: Any, file: str) -> dict[str, Any]:
         "number": tag("0020|0011"),
         "about": "" if person(tag("0008|103e")) else tag("0008|103e"),
         "modality": tag("0008|0060"),
-        "tells": [person(os.path.basename(names[0])), person(names[1])],
+        "tells": [person(place.parent.name), person(place.name)],
         "places": [],
     }
     kind = tag("0008|0016")
