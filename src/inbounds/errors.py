@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
-_Item, _Made = TypeVar("_Item"), TypeVar("_Made")
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
 
 
 class BadInput(ValueError):  # noqa: N818 (it names what happened, as users read it)
