@@ -242,7 +242,7 @@ def folder(
         said.append(why)
     for line in said:
         typer.echo(line, err=True)
-    reading = {"patient": patient or found or None, "unlabelled": unlabelled}
+    reading: dict[str, Any] = {"patient": patient or found or None, "unlabelled": unlabelled}
     reading |= {"series": series or None, "folder_names": folder_names or None}
     reading |= {"values": [*numbers.items()] if numbers else None}
     name = source.name.encode(errors="replace").decode() or "folder"

@@ -83,13 +83,14 @@ def write_segmentation(mask: Mask, scan: Scan, codes: Mapping[str, Coded], path:
         mask = stored
     paths = dict.fromkeys(str(Path(str(one.origin)).parents[1]) for one in modules if one)
     size = mask.nbytes + sum(file.stat().st_size for file in scan.files)
+    seconds = 2 * PATIENCE + size / 1e5
     with workspace(path) as space:
         part, drawn = space / path.name, space / "mask.npy"
         np.save(drawn, mask, allow_pickle=False)
         asked = {
             "paths": [*paths],
             "memory": 4 * MEMORY + 16 * size,
-            "seconds": 2 * PATIENCE + size / 1e5,
+            "seconds": seconds,
             "files": [str(file) for file in scan.files],
             "mask": str(drawn),
             "out": str(part),
@@ -101,7 +102,7 @@ def write_segmentation(mask: Mask, scan: Scan, codes: Mapping[str, Coded], path:
                 [sys.executable, "-I", "-S", str(_CHILD)],
                 input=json.dumps(asked).encode(),
                 capture_output=True,
-                timeout=asked["seconds"],
+                timeout=seconds,
                 check=False,
             )
             wrong = json.loads(done.stdout or b'{"wrong": "the process that writes it was ended", "disk": false}')
