@@ -42,7 +42,7 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0,sched_min_interval=0
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmctldTimeout=30
-SlurmdTimeout=10
+SlurmdTimeout=6
 KillWait=5
 JobRequeue=1
 NodeName=n[0-1] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports[1]}-{ports[2]}] CPUs=2 RealMemory=4000 State=UNKNOWN
@@ -71,8 +71,8 @@ class SlurmCluster:
     daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def begin(self, name: str, *command: str) -> None:
-        log = (self.root / "log" / f"{name}.out").open("wb")
-        self.daemons[name] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        with (self.root / "log" / f"{name}.out").open("wb") as log:
+            self.daemons[name] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def begin_node(self, number: int) -> None:
         self.begin(f"n{number}", "slurmd", "-D", "-N", f"n{number}")

@@ -14,7 +14,7 @@ from typing import Literal
 from inbounds.described import Count, Described, Line, understood
 from inbounds.errors import BadInput
 from inbounds.locks import HOST
-from inbounds.writing import writing
+from inbounds.writing import ESCAPED, writing
 
 FOLDER = "attempts"
 How = Literal["", "done", "failed", "died", "stopped"]
@@ -58,7 +58,8 @@ def note(
 ) -> None:
     """Add what happened to a line, which whoever calls this holds."""
     now = datetime.now().astimezone().isoformat(timespec="seconds")
-    entry = Entry(what=what, when=now, where=_here(), epoch=epoch, how=how, why=why[:10_000])
+    why = why.encode(errors=ESCAPED)[:10_000].decode(errors="replace")
+    entry = Entry(what=what, when=now, where=_here(), epoch=epoch, how=how, why=why)
     file = file_of(folder, number)
     with writing(file):
         file.parent.mkdir(exist_ok=True)
@@ -66,7 +67,7 @@ def note(
             stream.seek(max(0, stream.tell() - 1))
             cut = stream.read() not in (b"", b"\n")  # by a kill in the middle of a line
             text = ("\n" if cut else "") + json.dumps(entry.model_dump()) + "\n"
-            stream.write(text.encode(errors="backslashreplace"))
+            stream.write(text.encode())
 
 
 def entries(folder: Path, number: int) -> list[Entry]:

@@ -127,7 +127,10 @@ def _combined(sweep: Sweep, store: Store, file: Path) -> Iterator[tuple[str, dic
             named = {key: own.get(key, getattr(sweep, key)) for key in (*OWN, "classes", "margin", "start")}
             named |= {key: point[key] for key in OWN if key in point}
             layers = [sweep.settings, own.get("settings", {}), {k: v for k, v in point.items() if k not in OWN}]
-            changes = [f"{key}={_literal(value)}" for layer in layers for key, value in layer.items()]
+            try:
+                changes = [f"{key}={_literal(value)}" for layer in layers for key, value in layer.items()]
+            except BadInput as error:
+                raise BadInput(f"{file}: {error}") from None
             parts = [own["name"]] if row else [] if point else [str(named["recipe"])]
             name = ",".join([*parts, *(f"{key.rpartition('.')[2]}={_short(value)}" for key, value in point.items())])
             _check(file, store, named, changes, name)

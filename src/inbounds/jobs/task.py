@@ -40,8 +40,7 @@ class Task:
     def __init__(self, folder: Path, numbers: Sequence[int], here: str | None = None, *, threads: int = 0) -> None:
         self.command = [sys.executable, "-m", "inbounds.jobs", str(folder), ",".join(map(str, numbers))]
         allotted = str(threads or os.environ.get("SLURM_CPUS_PER_TASK") or "")
-        quiet = {"PYTHONWARNINGS": "ignore:The `srun` command"}  # as Lightning says wherever there is one
-        self.environment = {**quiet, **({"OMP_NUM_THREADS": allotted} if allotted else {}), **os.environ}
+        self.environment = {**({"OMP_NUM_THREADS": allotted} if allotted else {}), **os.environ}
         self.here = here
         self.child: subprocess.Popen[bytes] | None = None
         self.stopped = False
@@ -60,6 +59,9 @@ class Task:
             except BaseException:
                 self.stop()
                 raise
+            finally:
+                assert self.child.stdin is not None
+                self.child.stdin.close()
             if code in ORDERLY:
                 break
 

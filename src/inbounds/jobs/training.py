@@ -78,7 +78,7 @@ def progress(place: Path) -> tuple[int, int | None, bool]:
 
 def work(folder: Path, lines: Mapping[int, Line], failed: Callable[[int, str, bool], None]) -> None:
     """Train what some lines say, to the end; `failed` hears of each that fails, and whether its process just died."""
-    runs: dict[Path, int] = Field(default_factory=dict)
+    runs: dict[Path, int] = {}
     ready = []
     for number, line in lines.items():
         try:
@@ -92,17 +92,23 @@ def work(folder: Path, lines: Mapping[int, Line], failed: Callable[[int, str, bo
         failed(runs[path], str(why), why.startswith(f"{path}: its process ended"))
 
 
-def train_all(runs: Sequence[Run], after: Callable[[], object] = lambda: None) -> dict[Path, str]:
+def train_all(
+    runs: Sequence[Run],
+    before: Callable[[Sequence[Run]], object] = lambda _: None,
+    after: Callable[[], object] = lambda: None,
+) -> dict[Path, str]:
     """Train runs to their ends, some at once, going on where they stand; of each that failed, why.
 
     Args:
         runs: All of them; those that are finished are left.
+        before: Called with those of them that begin next.
         after: Called whenever some of them are finished, to keep what they measured.
     """
-    failures: dict[Path, str] = Field(default_factory=dict)
+    failures: dict[Path, str] = {}
     left = [run for run in runs if not run.finished]
     with Screen() as screen:
         for some in (left[first : first + AT_ONCE] for first in range(0, len(left), AT_ONCE)):
+            before(some)
             ended = [run for run in some if run.epochs is not None and run.epoch >= run.epochs]
             for run in some if len(some) == 1 else ended:
                 try:

@@ -9,6 +9,7 @@ import math
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -89,6 +90,7 @@ class Progress:
 
 def fabric_module() -> ModuleType:
     """Lightning Fabric, from whichever of its two packages is installed."""
+    warnings.filterwarnings("ignore", message="The `srun` command")  # which need not be used where there is one
     for name in ("lightning.fabric", "lightning_fabric"):
         with suppress(ImportError):
             module = importlib.import_module(name)
