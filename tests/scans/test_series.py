@@ -103,6 +103,17 @@ class TestTrees:
         with pytest.raises(BadInput, match="has 2 series of equal size: 3"):
             recognise(tmp_path)
 
+    def test_what_is_damaged_is_said(self, tmp_path: Path) -> None:
+        """The last slice of one, which no gap would show, and all of another."""
+        first, other = slices(tmp_path / "a" / "b", VOLUME), slices(tmp_path / "a" / "c", VOLUME[:1])
+        for file in (first / "IM1", other / "IM1"):
+            file.write_bytes(file.read_bytes()[:400])
+        layout = recognise(tmp_path)
+        assert layout.notes == ("files that cannot be read as DICOM, and are of no series, are left out: IM1",)
+        ((path,),) = layout.images.values()
+        with pytest.raises(BadInput, match="IM1: this slice cannot be read as DICOM; copy it again"):
+            header(path)
+
 
 class TestFrames:
     @pytest.mark.parametrize("plane", PLANES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,8 @@ def header(path: Path) -> Scan:
 
 
 def series_in(folder: Path, gdcm: Gdcm) -> tuple[dict[str, dict[Path, Information]], list[Path]]:
-    """What lies directly in a folder: the files of each series, and those called DICOM that cannot be read."""
+    """What lies directly in a folder: the files of each series, and those said to be DICOM that cannot be read."""
+    tells_apart = find_spec("pydicom") is not None  # what is damaged from what is no image
     series: dict[str, dict[Path, Information]] = {}
     bad: list[Path] = []
     for file in sorted(folder.iterdir()):
@@ -88,7 +90,7 @@ def series_in(folder: Path, gdcm: Gdcm) -> tuple[dict[str, dict[Path, Informatio
         except NoImage:
             continue
         except (Damaged, OSError):
-            if file.suffix.lower() == ".dcm":
+            if file.suffix.lower() == ".dcm" or (tells_apart and is_dicom(file)):
                 bad.append(file)
             continue
         series.setdefault(head.series, {})[file] = head
@@ -106,15 +108,15 @@ def _series(path: Path, gdcm: Gdcm) -> dict[Path, Information]:
     series, bad = series_in(path, gdcm)
     if not series:
         raise BadInput(f"{path}: no DICOM series can be read from this folder; give the folder that holds the slices")
+    for file in bad:
+        opening(file)
+        raise BadInput(f"{file}: this slice cannot be read as DICOM; copy it again, or remove it from the folder")
     if len(series) > 1:
         raise BadInput(
             f"{path}: the folder holds {len(series)} series ({', '.join(sorted(series)[:8])}"
             f"{', ...' * (len(series) > 8)}); give one file of the series that you want, or keep one series in each "
             "folder"
         )
-    for file in bad:
-        opening(file)
-        raise BadInput(f"{file}: this slice cannot be read as DICOM; copy it again, or remove it from the folder")
     return next(iter(series.values()))
 
 

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 
-from inbounds.errors import BadInput
+from inbounds.errors import BadInput, some
 from inbounds.scans.dicom import is_dicom, series_in
 from inbounds.scans.gdcm import Gdcm, Information
 
@@ -99,14 +99,15 @@ def take(root: Path, folders: Sequence[Path], wanted: Wanted, *, deep: bool = Fa
         BadInput: It cannot be decided which series is meant; all such places are named at once.
     """
     groups: dict[tuple[str, ...], list[Series]] = {}
+    lost: list[str] = []
     with Gdcm(root) as gdcm:
         for top in folders:
             for folder in _folders(top) if deep else [top]:
-                for one in _series(root, folder, gdcm):
+                for one in _series(root, folder, gdcm, lost):
                     key = (one.head.patient, one.head.study) if deep else (str(folder),)
                     groups.setdefault(key, []).append(one)
     scans: dict[str, Path] = {}
-    notes: list[str] = []
+    notes = [f"files that cannot be read as DICOM, and are of no series, are left out: {some(lost)}"] if lost else []
     wrong: list[str] = []
     for group in groups.values():
         chosen = [one for one in group if one.fits(wanted.series)] if wanted.series else _largest(group)
@@ -131,11 +132,12 @@ def take(root: Path, folders: Sequence[Path], wanted: Wanted, *, deep: bool = Fa
     return Taken(scans, tuple(notes))
 
 
-def _series(root: Path, folder: Path, gdcm: Gdcm) -> Iterator[Series]:
-    """The series directly in a folder that may be scans."""
+def _series(root: Path, folder: Path, gdcm: Gdcm, lost: list[str]) -> Iterator[Series]:
+    """The series directly in a folder that may be scans; files that cannot be read and are beside none are lost."""
     if not any(is_dicom(file) or file.suffix.lower() == ".dcm" for file in _files(folder)):
         return
     found, bad = series_in(folder, gdcm)
+    lost += [file.name for file in bad if not found]
     for files in found.values():
         first, head = next(iter(files.items()))
         if head.modality in _NO_SCAN:
