@@ -77,11 +77,11 @@ def header(path: Path) -> Scan:
     return Scan(path, shape, spacing, geometry, files, notes, load, width=width, series=first.series, frames=order)
 
 
-def series_in(folder: Path, gdcm: Gdcm) -> tuple[dict[str, dict[Path, Information]], list[Path]]:
-    """What lies directly in a folder: the files of each series, and those said to be DICOM that cannot be read."""
+def series_in(folder: Path, gdcm: Gdcm) -> tuple[dict[str, dict[Path, Information]], dict[Path, str]]:
+    """What lies directly in a folder: the files of each series, and why other files of DICOM cannot be read."""
     tells_apart = find_spec("pydicom") is not None  # what is damaged from what is no image
     series: dict[str, dict[Path, Information]] = {}
-    bad: list[Path] = []
+    bad: dict[Path, str] = {}
     for file in sorted(folder.iterdir()):
         if file.is_dir() or file.name.startswith(".") or file.name.upper() == "DICOMDIR":
             continue
@@ -89,9 +89,10 @@ def series_in(folder: Path, gdcm: Gdcm) -> tuple[dict[str, dict[Path, Informatio
             head = gdcm.information(file)
         except NoImage:
             continue
-        except (Damaged, OSError):
+        except (Damaged, OSError) as error:
             if file.suffix.lower() == ".dcm" or (tells_apart and is_dicom(file)):
-                bad.append(file)
+                last = (str(error).strip().splitlines() or [""])[-1].strip()
+                bad[file] = last.replace(str(folder), "...")[:200]
             continue
         series.setdefault(head.series, {})[file] = head
     return series, bad
@@ -103,14 +104,19 @@ def _series(path: Path, gdcm: Gdcm) -> dict[Path, Information]:
         opening(path)
         given = _information(path, gdcm)
         alone = not given.series or given.size[2] > 1
-        series, _ = ({}, []) if alone else series_in(path.parent, gdcm)
+        series, _ = ({}, {}) if alone else series_in(path.parent, gdcm)
         return series.get(given.series, {path: given})
     series, bad = series_in(path, gdcm)
     if not series:
-        raise BadInput(f"{path}: no DICOM series can be read from this folder; give the folder that holds the slices")
-    for file in bad:
+        why = f" ({next(iter(bad.values()))})" if bad else ""
+        raise BadInput(
+            f"{path}: no DICOM series can be read from this folder{why}; give the folder that holds the slices"
+        )
+    for file, why in bad.items():
         opening(file)
-        raise BadInput(f"{file}: this slice cannot be read as DICOM; copy it again, or remove it from the folder")
+        raise BadInput(
+            f"{file}: this slice cannot be read as DICOM ({why}); copy it again, or remove it from the folder"
+        )
     if len(series) > 1:
         raise BadInput(
             f"{path}: the folder holds {len(series)} series ({', '.join(sorted(series)[:8])}"

@@ -137,7 +137,7 @@ def _series(root: Path, folder: Path, gdcm: Gdcm, lost: list[str]) -> Iterator[S
     if not any(is_dicom(file) or file.suffix.lower() == ".dcm" for file in _files(folder)):
         return
     found, bad = series_in(folder, gdcm)
-    lost += [file.name for file in bad if not found]
+    lost += [f"{file.name} ({why})" for file, why in bad.items() if not found]
     for files in found.values():
         first, head = next(iter(files.items()))
         if head.modality in _NO_SCAN:
