@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
 from inbounds.annotations.rest import Rest
+from inbounds.ranks import Part
 from inbounds.regions.patches import Patches
 from inbounds.regions.scans import Scans
 
@@ -37,6 +38,7 @@ class Annotation:
         rest: What the batch does not show of its scans. `None` when it holds whole scans.
         patches: Which part of its own image each image of the batch is, where these are not whole: facts are of what
             they were cut from. Of whole scans, `Patches` in the place of `scans` say so.
+        part: Which images of the batch these are, where several processes share it: losses are then of all of it.
 
     Example:
         >>> label = torch.full((2, 4, 4), UNLABELLED)
@@ -53,6 +55,7 @@ class Annotation:
     rim: Bool[Tensor, "B *space"] | None = None
     rest: Rest | None = None
     patches: Patches | None = None
+    part: Part | None = None
 
     def __post_init__(self) -> None:
         if self.label.is_floating_point() or self.label.is_complex() or self.label.dtype == torch.bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -34,13 +35,13 @@ def run() -> None:
     run_program(app, "inbounds")
 
 
-def run_program(program: typer.Typer, name: str) -> None:
-    """A program on the command line: what a user got wrong is said in one line, with exit code 2."""
+def run_program(program: typer.Typer, name: str, words: Sequence[str] | None = None) -> None:
+    """A program on the command line, or with other words: what a user got wrong is said in one line, with code 2."""
     try:
         with stoppable() as came:
             try:
                 _settle()
-                program(prog_name=name)
+                program(words, prog_name=name)
             except (SystemExit, KeyboardInterrupt):
                 if not came:
                     raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,7 +62,9 @@ def train(
     ] = None,
     *,
     store: Annotated[Path, typer.Option(help="The data: a folder made by `inbounds prepare`.")],
-    run: Annotated[Path, typer.Option(help="Where the run goes; of several, each to RUN/recipe/seed-0.")],
+    run: Annotated[
+        Path, typer.Option("--run", "--out", help="Where the run goes; of several, each to RUN/recipe/seed-0.")
+    ],
     annotation: Annotated[str | None, typer.Option(help="The labels; needed where the store has several.")] = None,
     facts_name: Annotated[
         str | None, typer.Option("--facts", help="Facts beside those that the annotation brings.")
@@ -96,7 +98,9 @@ def train(
     from inbounds.reports.progress_table import Screen
     from inbounds.runs.begin import Wanted, begin, places
     from inbounds.runs.checkpoint import kept_epochs
+    from inbounds.runs.run import Run
     from inbounds.store.store import Store
+    from inbounds.training.group import Left, joined, part_ways, stop_at_once
 
     settings = [word for word in words or [] if "=" in word]
     recipes, *unexpected = [word for word in words or [] if "=" not in word] or ["known"]
@@ -107,6 +111,8 @@ def train(
     options: dict[str, float | None] = {"hybrid.full_scans": full_scans or None, "hybrid.only_full": only_full or None}
     options["training.minutes"] = minutes
     changes += [f"{key}={value}".lower() for key, value in options.items() if value is not None]
+    group = joined()
+    writes = group is None or group.first
     names = [known_recipe(name) for name in listed(recipes)]
     if len(set(names)) < len(names):
         raise BadInput(f"{recipes}: a recipe is named twice; name each once, and runs of other seeds by --seeds")
@@ -122,27 +128,41 @@ def train(
         changes=changes,
         start=start,
         margin=margin,
+        devices=None if group is None else group.ranks,
     )
     made: list[Run] = []
     with ExitStack() as alone:
-        for place, *_ in places(run, wanted):
-            alone.enter_context(locked(place, inside=True))
-        try:
+
+        def make() -> list[Path]:
+            for place, *_ in places(run, wanted):
+                alone.enter_context(locked(place, inside=True))
             for begun in begin(run, Store(store), wanted, resume=resume):
                 made.append(begun)
                 if not as_json and begun.path == made[0].path:
                     for line in begun.about["plan"]["words"]:
                         typer.echo(line, err=True)
-            with Screen() as screen:
+            return [each.path for each in made]
+
+        try:
+            begun_at = make() if group is None else group.agree(make)
+            made = made if writes else [Run.open(path) for path in begun_at]
+            with Screen() if writes else nullcontext() as screen:
                 failures = _train(made, resume, screen)
         except KeyboardInterrupt:
-            typer.echo(f"Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
+            if writes:
+                typer.echo(f"Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
             raise
+        except Left as error:
+            typer.secho(f"Error: {run}: {error}", fg="red", err=True)
+            stop_at_once()
         except BadInput:
-            for each in made:
+            for each in made if writes else ():
                 if each.checkpoint is None:
                     each.discard()
             raise
+        part_ways()
+    if not writes:
+        raise typer.Exit(1 if failures else 0)
     for failure in failures.values():
         typer.secho(f"Error: {failure}", fg="red", err=True)
     paths = " ".join(str(each.path) for each in made)
@@ -160,15 +180,21 @@ def train(
         raise typer.Exit(1)
 
 
-def _train(runs: list[Run], resume: bool, screen: Screen) -> dict[Path, str]:
-    from inbounds.training.loop import NotFinite, Trainer
+def _train(runs: list[Run], resume: bool, screen: Screen | None) -> dict[Path, str]:
+    from inbounds.runs.machine import devices
+    from inbounds.training.group import joined
+    from inbounds.training.loop import NotFinite, Progress, Trainer
     from inbounds.training.train_many import train_many
 
-    if len(runs) > 1:
-        return train_many(runs, resume=resume, show=screen.show)
+    def show(path: Path, progress: Progress) -> None:
+        if screen is not None:
+            screen.show(path, progress)
+
+    if len(runs) > 1 or (joined() is None and devices(runs[0].settings.training) > 1):
+        return train_many(runs, resume=resume, show=show)
     run = runs[0]
     try:
-        Trainer(run, lambda progress: screen.show(run.path, progress)).fit(resume=resume)
+        Trainer(run, lambda progress: show(run.path, progress)).fit(resume=resume)
     except NotFinite as error:
         return {run.path: str(error)}
     return {}

@@ -25,7 +25,7 @@ def sweep(
     out: Annotated[Path, typer.Option(help="The folder for the runs, their manifest and results.csv.")],
     on: Annotated[Engine, typer.Option(help="This machine, a Slurm cluster, or a Ray cluster.")] = Engine.local,
     wait: Annotated[bool, typer.Option(help="Wait until all is done; Slurm goes on without.")] = True,
-    status: Annotated[bool, typer.Option("--status", help="Say where all runs stand, and do nothing.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Say where all runs stand, and train none.")] = False,
     as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:

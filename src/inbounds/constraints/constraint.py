@@ -18,6 +18,7 @@ from inbounds.constraints.cut import cut_off
 from inbounds.constraints.interval import Interval, Numbers
 from inbounds.constraints.known import Known
 from inbounds.constraints.penalties import Penalty, quadratic
+from inbounds.ranks import mean
 from inbounds.regions import Patches, Scans, Statistic
 from inbounds.regions.facts import range_of
 from inbounds.regions.scans import total
@@ -119,7 +120,7 @@ class Constraint:
             cost = _price(self.penalty, violation).sum(dim=0) / scale
         if annotation is not None and annotation.scans is not None and self._estimates(annotation):
             cost = annotation.scans.each(cost)  # every image answers for its scan
-        return self.weight * cost.mean()
+        return self.weight * mean(cost, None if annotation is None else annotation.part)
 
     def values(
         self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None

@@ -14,6 +14,8 @@ from inbounds.jobs.status import Standing, standings
 
 POLL = 2.0
 """Seconds between looks at what others do."""
+RARELY = 20
+"""Looking takes one part in so many of the time."""
 
 
 def carry_out(
@@ -43,6 +45,14 @@ def carry_out(
         if one.state in ("failed", "died"):
             note(folder, one.number, "asked")
     before: list[tuple[int, int, int]] | None = None
+    next_look = 0.0
+
+    def look() -> None:
+        nonlocal next_look
+        if (start := time.monotonic()) >= next_look:  # a look at thousands of folders takes its time
+            heard(standings(folder))
+            next_look = time.monotonic() + RARELY * (time.monotonic() - start)
+
     while True:
         found = standings(folder)
         heard(found)
@@ -58,4 +68,4 @@ def carry_out(
         if not waits:
             engine.submit(folder, groups, cluster)
             return standings(folder)
-        engine.hand(folder, groups, cluster, lambda: heard(standings(folder)))
+        engine.hand(folder, groups, cluster, look)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from inbounds.described import Described, Digest, understood
 from inbounds.errors import BadInput, some
+from inbounds.locks import locked
 from inbounds.reading import read_written
 from inbounds.writing import file_aside
 
@@ -66,6 +67,12 @@ def write_manifest(folder: Path, lines: Sequence[Line]) -> list[Line]:
     if len(wanted) < len(lines):
         twice = next(one.place for n, one in enumerate(lines) if one.place in {other.place for other in lines[:n]})
         raise BadInput(f"{folder}: two of its runs would be called {twice!r}; give one another name")
+    with locked(folder / MANIFEST):
+        return _added(folder, wanted)
+
+
+def _added(folder: Path, wanted: dict[str, Line]) -> list[Line]:
+    """All lines, as they are written behind those that are there."""
     there = read_manifest(folder) if (folder / MANIFEST).is_file() else []
     changed = [old.place for old in there if old.place not in wanted or wanted[old.place].hash != old.hash]
     if changed:

@@ -40,8 +40,10 @@ class Lines:
         self.task = task = Task(Path(folder), numbers, here)
         known = getattr(signal, "SIG" + os.environ.get("SUBMITIT_PREEMPT_SIGNAL", "USR2"))  # which submitit hears
 
-        def hear(*_: object) -> None:
-            if not task.stopped:
+        def hear(number: int, _: object) -> None:
+            if not task.stopped and number == signal.SIGTERM and not _goes_on():
+                task.stop()
+            elif not task.stopped:
                 signal.raise_signal(known)
 
         for number in {signal.SIGUSR1, signal.SIGTERM} - {known}:
@@ -62,19 +64,20 @@ def pack(folder: Path, cluster: Cluster) -> int:  # noqa: ARG001
 
 def hand(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster, look: Callable[[], object]) -> None:
     """Submit tasks, unless earlier ones are still queued, and wait until none is."""
-    submit(folder, groups, cluster)
+    if not queued(folder):
+        submit(folder, groups, cluster)
     while queued(folder):
         look()
         time.sleep(POLL)
 
 
 def submit(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster) -> list[str]:
-    """Submit tasks as arrays; nothing while earlier ones of this folder are queued. Their jobs' names."""
+    """Submit tasks as arrays; the names of their jobs."""
     submitit, asked = _submitit(), cluster.slurm
     if shutil.which("sbatch") is None:
         raise BadInput("--on slurm: there is no `sbatch` here; log in to a machine of the cluster")
     if queued(folder):
-        return []
+        raise BadInput(f"{folder}: Slurm has tasks of it still; wait for them, or leave --no-wait out")
     logs = folder.resolve() / FOLDER
     logs.mkdir(mode=0o700, exist_ok=True)
     executor = submitit.SlurmExecutor(logs, max_num_timeout=AGAIN)
@@ -112,6 +115,13 @@ def queued(folder: Path) -> bool:
     except subprocess.TimeoutExpired:
         return True
     return answer.returncode != 0 or bool(answer.stdout.strip())
+
+
+def _goes_on() -> bool:
+    """Whether the job that this process is of runs, as it does no longer once somebody has cancelled it."""
+    command = ["squeue", "--noheader", f"--jobs={os.environ['SLURM_JOB_ID']}", "--format=%T"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    return answer.stdout.strip() == "RUNNING"
 
 
 def name_of(folder: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -12,7 +13,7 @@ from inbounds.errors import BadInput
 from inbounds.jobs.attempts import Entry, entries, file_of
 from inbounds.jobs.manifest import Line, read_manifest
 from inbounds.jobs.work import kind
-from inbounds.locks import holder
+from inbounds.locks import InUse, holder
 from inbounds.runs.run import Run
 from inbounds.runs.table import Row, read_rows, write_rows
 
@@ -95,7 +96,10 @@ def runs_of(folder: Path) -> list[Run]:
 
 
 def write_results(folder: Path) -> Path:
-    """Write what all finished runs of a sweep measured at the end, as one table: `run` is a run's name in it."""
+    """Write what all finished runs of a sweep measured at the end, as one table: `run` is a run's name in it.
+
+    Whoever finds another at it leaves it to him.
+    """
     rows: list[Row] = []
     for run in runs_of(folder):
         if run.finished:
@@ -105,5 +109,6 @@ def write_results(folder: Path) -> Path:
                 continue
             name = run.path.relative_to(folder / "runs").as_posix()
             rows += [replace(row, run=name) for row in measured if row.epoch == run.epoch]
-    write_rows(folder / TABLE, rows)
+    with suppress(InUse):
+        write_rows(folder / TABLE, rows)
     return folder / TABLE

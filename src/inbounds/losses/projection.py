@@ -17,6 +17,7 @@ from torch import Tensor, library
 
 from inbounds.annotations import UNLABELLED
 from inbounds.constraints import Interval
+from inbounds.ranks import Part
 from inbounds.regions import Scans
 from inbounds.regions.scans import each, total
 from inbounds.regions.statistic import wide
@@ -35,7 +36,7 @@ CYCLES, JOINT = 3, 20
 PARTS = "Tensor log_probs, Tensor free, Tensor lower, Tensor upper, int[] classes, Tensor? index, int count"
 """A problem as an operator takes it. Long loops are operators of their own: a compiler would unroll them."""
 
-Projection: TypeAlias = Callable[[Tensor, Tensor, Interval, Sequence[int], Scans | None], Tensor]
+Projection: TypeAlias = Callable[..., Tensor]
 """From log-probabilities to the logits of a proposal: `Exact` tells what the arguments are."""
 
 
@@ -49,17 +50,25 @@ class Problem:
     upper: Float[Tensor, "N C"]
     classes: Sequence[int]
     scans: Scans | None
+    part: Part | None = None
 
     @classmethod
     def of(
-        cls, log_probs: Tensor, label: Tensor, lower: Tensor, upper: Tensor, classes: Sequence[int], scans: Scans | None
+        cls,
+        log_probs: Tensor,
+        label: Tensor,
+        lower: Tensor,
+        upper: Tensor,
+        classes: Sequence[int],
+        scans: Scans | None,
+        part: Part | None = None,
     ) -> Problem:
         """From what a loss has; bounds are `(N, C, 1)`."""
         flat = label.flatten(1)
         labelled = total(torch.stack([(flat == k).sum(dim=1) for k in classes], dim=1), scans)
         values = log_probs.to(wide(log_probs.dtype)).flatten(2).clamp(min=SMALLEST)
         free = (flat == UNLABELLED)[:, None]
-        return cls(values, free, lower[..., 0] - labelled, upper[..., 0] - labelled, classes, scans)
+        return cls(values, free, lower[..., 0] - labelled, upper[..., 0] - labelled, classes, scans, part)
 
     @classmethod
     def from_parts(cls, *parts: Any) -> Problem:
@@ -119,6 +128,7 @@ class Exact:
         interval: Interval,
         classes: Sequence[int],
         scans: Scans | None = None,
+        part: Part | None = None,
     ) -> Float[Tensor, "B K *space"]:
         """Project.
 
@@ -129,14 +139,15 @@ class Exact:
                 labelled than the upper bound allows, gives way to the nearest that can.
             classes: The bounded classes.
             scans: Which images make up a scan, if the sizes are of whole scans.
+            part: Which images of the batch these are, where several processes share it.
 
         Returns:
             Logits, whose softmax is `Q` wherever a pixel is unlabelled.
         """
-        problem = Problem.of(log_probs, label, interval.lower, interval.upper, classes, scans)
+        problem = Problem.of(log_probs, label, interval.lower, interval.upper, classes, scans, part)
         if len(classes) == 1:
             return _solve_one(problem, problem.log_probs, 0)[1].reshape(log_probs.shape)
-        logits: Tensor = _solve_several(*problem.parts)
+        logits: Tensor = _solve_several(*problem.parts) if part is None else _solve_all(problem)
         return logits.reshape(log_probs.shape)
 
 
@@ -147,7 +158,7 @@ def _solve_one(
     k, sizes = problem.classes[number], problem.sizes
     logits = problem.against_others(logits, k)
     odds = logits[:, k : k + 1]
-    least, most = odds.aminmax()
+    least, most = odds.aminmax() if problem.part is None else problem.part.extremes(odds)
     movable = odds.masked_fill(~problem.free, -torch.inf)
     free, now = sizes(problem.free), sizes(movable.sigmoid())
     lower = torch.minimum(problem.lower[:, number : number + 1], FULL * free)
@@ -182,8 +193,16 @@ def _solve_one(
 
 @library.custom_op("inbounds::solve_several", mutates_args=(), schema=f"({PARTS}) -> Tensor")
 def _solve_several(*parts: Any) -> Tensor:
+    return _solve_all(Problem.from_parts(*parts))
+
+
+@_solve_several.register_fake
+def _(*parts: Any) -> Tensor:
+    return torch.empty_like(parts[0])
+
+
+def _solve_all(problem: Problem) -> Tensor:
     """Each class in turn, then all together, `(B, K, P)`."""
-    problem = Problem.from_parts(*parts)
     beta = torch.zeros_like(problem.lower)
     for _ in range(CYCLES):
         for number in range(len(problem.classes)):
@@ -191,11 +210,6 @@ def _solve_several(*parts: Any) -> Tensor:
             others = problem.shift(problem.log_probs, torch.cat([before, torch.zeros_like(own), after], dim=1))
             beta = torch.cat([before, _solve_one(problem, others, number)[0], after], dim=1)
     return _solve_together(problem, beta)
-
-
-@_solve_several.register_fake
-def _(*parts: Any) -> Tensor:
-    return torch.empty_like(parts[0])
 
 
 def _solve_together(problem: Problem, beta: Float[Tensor, "N C"]) -> Float[Tensor, "B K P"]:

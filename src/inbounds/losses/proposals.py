@@ -59,7 +59,8 @@ class Proposals:
         lower, upper = (side.expand(shape) for side in (bounds.lower, bounds.upper))
         if self.sides == "upper":
             lower = torch.full_like(lower, -torch.inf)
-        logits = self.project(log_probs, label, Interval(lower, upper, trusted=True), classes, scans)
+        shared = {} if annotation.part is None else {"part": annotation.part}
+        logits = self.project(log_probs, label, Interval(lower, upper, trusted=True), classes, scans, **shared)
         known = label != UNLABELLED
         if self.harden:
             return torch.where(known, label.long(), most_probable(logits))

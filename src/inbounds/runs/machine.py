@@ -11,6 +11,9 @@ from pathlib import Path
 
 import torch
 
+from inbounds.config.settings import Training
+from inbounds.errors import BadInput
+
 
 def machine(device: str) -> dict[str, str]:
     """What a run will be trained on."""
@@ -57,3 +60,18 @@ def cores() -> int:
     given = os.environ.get("SLURM_CPUS_PER_TASK", "")
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(int(given), allowed) if given.isdecimal() and int(given) else allowed
+
+
+def devices(training: Training) -> int:
+    """On how many devices a run is trained, where nobody has started a process for each."""
+    if training.devices == "auto":
+        return max(1, torch.cuda.device_count()) if on_gpu(training.device) and ":" not in training.device else 1
+    number: int = training.devices
+    if number > 1 and ":" in training.device:
+        raise BadInput(f"training.devices={number}: training.device={training.device} is one; name it without a number")
+    if number > 1 and on_gpu(training.device) and number > torch.cuda.device_count():
+        raise BadInput(
+            f"training.devices={number}: there are {torch.cuda.device_count()} GPUs here; ask for as many, or start a "
+            "process for each on several machines with torchrun or srun"
+        )
+    return number
