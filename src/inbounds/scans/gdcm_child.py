@@ -93,7 +93,8 @@ def described(file: str) -> bool:
     """Whether a file is sound DICOM that holds no picture: a report, a presentation, a plan."""
     try:
         dicom: Any = import_module("pydicom")
-        return "Rows" not in dicom.dcmread(file, stop_before_pixels=True)
+        head = dicom.dcmread(file, stop_before_pixels=True)
+        return "Rows" not in head and "Image" not in head.SOPClassUID.name
     except Exception:  # not there, or damaged: then it is not known to be none
         return False
 
