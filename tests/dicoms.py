@@ -103,7 +103,9 @@ def frames(
     uid = tags.get("SeriesInstanceUID", "1.2.3.4.1")
     head = _head(ENHANCED_MR, f"{uid}.1", volume, {"NumberOfFrames": len(volume)} | tags)
     shared, head.PerFrameFunctionalGroupsSequence = pydicom.Dataset(), []
-    _group(shared, "PlaneOrientation", ImageOrientationPatient=[float(v) for axis in PLANES[plane] for v in axis])
+    _group(
+        shared, "PlaneOrientation", ImageOrientationPatient=[round(float(v), 6) for axis in PLANES[plane] for v in axis]
+    )
     _group(shared, "PixelMeasures", PixelSpacing=list(PIXEL), SliceThickness=APART)
     head.SharedFunctionalGroupsSequence = [shared]
     where = places(len(volume), plane) if where is None else where

@@ -64,7 +64,11 @@ def tiles(probs: Tensor, *, overlap: bool) -> tuple[Tensor, Patches]:
 @every_statistic
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("faint", [1, 1e-3], ids=["solid", "below one pixel"])
-@pytest.mark.parametrize("spacing", [None, (3.0, 0.5, 2.0)], ids=["pixels", "mm"])
+@pytest.mark.parametrize(
+    "spacing",
+    [None, (3.0, 0.5, 2.0), torch.tensor([[3.0, 0.5, 2.0], [1.0, 2.0, 0.7]], dtype=torch.float64)],
+    ids=["pixels", "mm", "mm of each scan"],
+)
 def test_tiles_measure_what_their_scans_do(statistic, overlap, faint, spacing) -> None:
     probs = faint * whole()
     seen, patches = tiles(probs, overlap=overlap)
