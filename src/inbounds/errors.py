@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
 
 
 class BadInput(ValueError):  # noqa: N818 (it names what happened, as users read it)
@@ -11,6 +15,28 @@ class BadInput(ValueError):  # noqa: N818 (it names what happened, as users read
 
     The command line prints the message and exits with code 2; there is no traceback to read.
     """
+
+
+def together(wrong: Sequence[BadInput]) -> BadInput:
+    """The refusals of several scans as one, so that all can be mended at once."""
+    said = list(dict.fromkeys(map(str, wrong)))
+    if len(said) == 1:
+        return wrong[0]
+    return BadInput("; ".join(f"({number}) {one}" for number, one in enumerate(said, start=1)))
+
+
+def each(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[_Made]:
+    """What comes of each item; where some are refused, all of these are named."""
+    made: list[_Made] = []
+    wrong: list[BadInput] = []
+    for item in items:
+        try:
+            made.append(work(item))
+        except BadInput as error:
+            wrong.append(error)
+    if wrong:
+        raise together(wrong)
+    return made
 
 
 def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:

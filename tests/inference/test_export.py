@@ -13,15 +13,14 @@ from archives import done, refused
 from inbounds.config import read_settings
 from inbounds.runs.model import build_network, load_network
 from inbounds.runs.run import Run
-from making import make_store
-from predicting import keep
+from predicting import keep, tiny_store
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
 @pytest.fixture(params=["plain", "rare"])
 def run(tmp_path: Path, request: pytest.FixtureRequest) -> Run:
-    store = make_store(tmp_path / "store")
+    store = tiny_store(tmp_path / "store", "pad", (32, 32))
     rare = ["network.name=unet", "network.settings={width=4,levels=3}", "network.initial_share=0.05"]
     settings = read_settings("full", None, rare if request.param == "rare" else [])
     made = Run.create(tmp_path / "run", settings, store, annotation="full")

@@ -20,6 +20,7 @@ from inbounds.inference.files import find, mask_path
 from inbounds.networks.build import networks
 from inbounds.runs.run import Run
 from inbounds.scans.scan import header, read_labels
+from inbounds.sources.folder import recognise
 from predicting import NAME, by_brightness, made_run, scan_of, scene
 from processes import another
 
@@ -128,13 +129,21 @@ class TestOverlay:
         assert rows(tmp_path / "out")[1]["volume_ml"] == str(10 * 0.5 * 0.75 * 3 / 1000)
 
     def test_a_folder_of_pictures(self, tmp_path: Path, run: Path) -> None:
-        pictures(tmp_path / "slices")
-        told = done("predict", run, tmp_path / "slices", "--out", tmp_path / "out").err
+        pictures(tmp_path / "data" / "slices")
+        told = done("predict", run, tmp_path / "data", "--out", tmp_path / "out").err
         mask = tmp_path / "out" / "slices"
         assert sorted(file.name for file in mask.iterdir()) == ["s10.png", "s11.png", "s8.png", "s9.png"]
         np.testing.assert_array_equal(np.asarray(Image.open(mask / "s9.png")), WANTED[1])
         assert "Note: slices: " in told
         assert "pictures do not say how large a pixel is" in rows(tmp_path / "out")[0]["note"]
+
+    def test_pictures_are_scans_as_in_prepare(self, tmp_path: Path, run: Path) -> None:
+        pictures(tmp_path / "data", np.stack([SCAN[1], SCAN[1][::-1]]))
+        told = done("predict", run, tmp_path / "data", "--out", tmp_path / "out").err
+        assert "data: each of its pictures is a scan; to segment them as the slices of one, give the folder" in told
+        for name, wanted in (("s8", WANTED[1]), ("s9", WANTED[1][::-1])):
+            np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "out" / f"{name}.png")), wanted)
+        assert list(find([tmp_path / "data"], 1)) == list(recognise(tmp_path / "data").images) == ["s8", "s9"]
 
     def test_single_pictures(self, tmp_path: Path, run: Path) -> None:
         Image.fromarray(SCAN[1].astype(np.uint16)).save(tmp_path / "one.png")
@@ -271,14 +280,16 @@ class TestRefusals:
         no(scan.parent, scan, saying=["not a run"])
         no(run, scan, out=scan.parent, saying=["replace the scan itself"])
         no(run, scan, out=run / "run.json", saying=["this is a file"])
-        slices = pictures(tmp_path / "slices")
-        no(run, slices, out=slices, saying=["itself a scan"])
+        slices = pictures(tmp_path / "data" / "slices")
+        no(run, slices.parent, out=slices, saying=["itself a scan"])
+        slices = series(tmp_path / "dicom")
         nifti(slices / "whole.nii.gz", SCAN)
         no(run, slices, saying=["slices as well as whole scans such as whole.nii.gz"])
         no(run, scan, "--device", "warp", saying=["the device 'warp'"])
 
     def test_results_are_replaced_only_if_told(self, tmp_path: Path, run: Path) -> None:
-        scan, slices, out = nifti(tmp_path / "a.nii.gz", SCAN), pictures(tmp_path / "slices"), tmp_path / "out"
+        scan, slices, out = nifti(tmp_path / "a.nii.gz", SCAN), tmp_path / "data", tmp_path / "out"
+        pictures(slices / "slices")
         done("predict", run, scan, slices, "--out", out)
         before = snapshot(out)
         refused("predict", run, scan, "--out", out, saying=["a.nii.gz: already exists", "--overwrite"], folder=out)
@@ -355,7 +366,7 @@ class TestFind:
             "y.mha",
         }
         monkeypatch.chdir(data / "slices")
-        assert list(find([Path()], 1)) == ["slices"]
+        assert list(find([Path()], 1)) == ["s10", "s11", "s8", "s9"]
         monkeypatch.chdir(data / "dicom")
         assert list(find([Path("../slices/..")], 1)) == list(found)
 

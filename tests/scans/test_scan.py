@@ -536,13 +536,38 @@ class TestPictures:
         labels = read_labels(png(tmp_path / "a.png", np.eye(3) > 0))
         np.testing.assert_array_equal(labels.array[0], np.eye(3))
 
+    @pytest.mark.parametrize("suffix", [".png", ".tif"])
+    def test_opaque_pictures_are_read(self, tmp_path: Path, suffix: str) -> None:
+        plane = (np.arange(30).reshape(5, 6) * 8).astype(np.uint8)
+        for mode in ("RGBA", "LA") if suffix == ".png" else ("RGBA",):
+            Image.fromarray(plane).convert(mode).save(tmp_path / f"{mode}{suffix}")
+            for found in (read(tmp_path / f"{mode}{suffix}"), read_labels(tmp_path / f"{mode}{suffix}")):
+                np.testing.assert_array_equal(found.array, plane[None])
+
+    def test_a_transparent_entry_of_a_palette(self, tmp_path: Path) -> None:
+        """Of a label map, colours and transparency are for show; of a picture they are not."""
+        indices = np.array([[0, 1], [2, 1]], dtype=np.uint8)
+        picture = Image.fromarray(indices)
+        picture.putpalette([value for value in (0, 80, 160) for _ in range(3)])
+        picture.save(tmp_path / "a.png")
+        np.testing.assert_array_equal(read(tmp_path / "a.png").array[0], indices * 80)
+        picture.save(tmp_path / "b.png", transparency=0)
+        np.testing.assert_array_equal(read_labels(tmp_path / "b.png").array[0], indices)
+        with pytest.raises(BadInput, match="transparent in places, first in row 0, column 0"):
+            read(tmp_path / "b.png")
+
     def test_colour_and_transparency_are_refused(self, tmp_path: Path) -> None:
         colour = np.zeros((2, 3, 3), dtype=np.uint8)
         colour[1, 2] = (9, 8, 7)
         with pytest.raises(BadInput, match=r"row 1, column 2 is \[9, 8, 7\]\); save it in shades of gray"):
             read(png(tmp_path / "a.png", colour))
-        with pytest.raises(BadInput, match="save it without an alpha channel"):
-            header(png(tmp_path / "b.png", np.dstack([colour, colour[..., :1]])))
+        clear = np.full((2, 3, 4), 9, dtype=np.uint8)
+        clear[..., 3] = 255
+        clear[1, 2, 3] = 7
+        with pytest.raises(
+            BadInput, match=r"transparent in places, first in row 1, column 2; save it without an alpha"
+        ):
+            read(png(tmp_path / "b.png", clear))
         with pytest.raises(BadInput, match="mode is CMYK"):
             header(cmyk(tmp_path / "c.tif"))
 

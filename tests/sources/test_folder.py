@@ -56,6 +56,45 @@ class TestLayouts:
         assert [r.name for r in into(tmp_path, "--without", "b", "--without", "d").records] == ["a", "c"]
         refused("prepare", "folder", tmp_path / "data", tmp_path / "other", "--without", "x", saying=["no scan 'x'"])
 
+    def test_grey_values_are_classes(self, tmp_path: Path) -> None:
+        """Masks of pictures, as painting programs leave them: any value for any class."""
+        for number, name in enumerate("abc"):
+            for folder, array in (("images", noise((40, 36), number).astype(np.uint8)), ("masks", heart()[0])):
+                (tmp_path / "data" / folder).mkdir(parents=True, exist_ok=True)
+                painted = np.array([4, 29, 76, 76], np.uint8)[array] if folder == "masks" else array
+                suffix = "_mask" if folder == "masks" else ""
+                Image.fromarray(painted).save(tmp_path / "data" / folder / f"{name}{suffix}.png")
+        words = ["--values", "29=disc, 76=vertebra", "--background-value", 4]
+        store = into(tmp_path, *words)
+        assert store.classes == ("background", "disc", "vertebra")
+        np.testing.assert_array_equal(store.records[0].fit.back(store.truth[:1])[0], np.minimum(heart()[0], 2))
+        for folder in ("images", "masks"):
+            for file in sorted((tmp_path / "data" / folder).iterdir()):
+                target = tmp_path / "more" / folder / f"x{file.name}"
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, target)
+        done("prepare", "add", tmp_path / "more", tmp_path / "store")
+        assert Store(tmp_path / "store").truth.shape[0] == 6
+
+    def test_labels_and_masks_beside_each_other(self, tmp_path: Path) -> None:
+        flat_folder(tmp_path / "data", "ab")
+        shutil.copytree(tmp_path / "data" / "labels", tmp_path / "data" / "masks")
+        refused("prepare", "folder", tmp_path / "data", tmp_path / "store", saying=["there are labels/ and masks/"])
+
+    def test_everything_that_is_wrong_is_said_at_once(self, tmp_path: Path) -> None:
+        flat_folder(tmp_path / "data")
+        images = tmp_path / "data" / "images"
+        (images / "a.nii.gz").write_bytes(b"")
+        nifti(images / "c.nii.gz", noise((3, 40, 36)))
+        saying = ["(1) ", "a.nii.gz: the file is empty", "(2) ", "c.nii.gz: its shape"]
+        refused("prepare", "folder", tmp_path / "data", tmp_path / "store", saying=saying, folder=tmp_path)
+        flat_folder(tmp_path / "other")
+        for name in "bd":
+            nifti(tmp_path / "other" / "labels" / f"{name}.nii.gz", 9 * heart())
+        words = ["--classes", "background,RV,MYO,LV", "--side", 48]
+        saying = ["(1) ", "b.nii.gz: label value 9", "(2) ", "d.nii.gz: label value 9"]
+        refused("prepare", "folder", tmp_path / "other", tmp_path / "store", *words, saying=saying, folder=tmp_path)
+
     def test_classes_nobody_named(self, tmp_path: Path) -> None:
         flat_folder(tmp_path / "data")
         assert into(tmp_path).classes == ("background", "class1", "class2", "class3")
@@ -354,6 +393,11 @@ def test_bad_files_are_refused(tmp_path: Path, harm: Callable[[Path], object], s
         (["--classes", "background,,LV,RV"], ["data", "name the background first"]),
         (["--validation", "0.5", "--test", "0.5"], ["2 patients cannot be split into 1 and 1"]),
         (["--window", "240,-160"], ["--window 240,-160: give the brightness of black and a higher one"]),
+        (["--values", "29"], ["--values 29: '29' is no value and class, such as 29=disc"]),
+        (["--values", "1=a,1=b"], ["--values 1=a,1=b: 1 is 'a' already"]),
+        (["--values", "1=a", "--classes", "b,a"], ["leave --classes out"]),
+        (["--values", "1=a", "--unlabelled", "1"], ["the value 1 means unlabelled, and 'a' too"]),
+        (["--background-value", "4"], ["goes with --values"]),
         (["--window", "240"], ["--window 240"]),
         (["--window", "0,wide"], ["--window 0,wide"]),
         (["--spacing", "1.4"], ["--spacing 1.4: give mm between slices, rows and columns, such as 8,1.25,1.25"]),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archives import done, refused
+from archives import command, done, refused
 from inbounds.annotations import UNLABELLED
 from inbounds.config import read_settings
 from inbounds.config.plan import plan
@@ -204,6 +204,38 @@ def test_two_classes_on_one_pixel_are_refused_by_both_lines(tmp_path, store) -> 
     ):
         import_points(store, file, "mine")
     assert store.annotations == ["full"]
+
+
+def test_an_annotation_is_replaced_if_told(tmp_path, store) -> None:
+    """One that was being replaced when the process died is there again."""
+    first, second = (clicks(tmp_path / f"{row}.csv", f"a,0,{row},12,LV") for row in (15, 16))
+    done("annotate", store.path, "--points", first, "--name", "mine")
+    before = store.label("mine")[:]
+    for words in ([], ["--overwrite"]):
+        bad = clicks(tmp_path / "bad.csv", "a,0,15,12,none")
+        outcome = command("annotate", store.path, "--points", bad, "--name", "mine", *words)
+        assert outcome.code == 2
+    refused("annotate", store.path, "--points", second, "--name", "mine", saying=["'mine' already", "--overwrite"])
+    np.testing.assert_array_equal(Store(store.path).label("mine")[:], before)
+    done("annotate", store.path, "--points", second, "--name", "mine", "--overwrite")
+    after = Store(store.path).label("mine")[:]
+    assert not np.array_equal(before, after)
+    folder = store.path / "annotations" / "mine"
+    folder.rename(folder.with_name(".mine.before"))
+    np.testing.assert_array_equal(Store(store.path).label("mine")[:], after)
+
+
+def test_facts_are_replaced_if_told(tmp_path, store) -> None:
+    done("annotate", store.path, "--strategy", "erosion", "--name", "eroded")
+    for size in (10, 20):
+        (tmp_path / f"{size}.csv").write_text(f"case,slice,class,size_px\na,0,LV,{size}\n")
+    words = ["facts", store.path, "--name", "sizes", "--import"]
+    done(*words, tmp_path / "10.csv")
+    refused(*words, tmp_path / "20.csv", saying=["facts called 'sizes' already", "--overwrite replaces them"])
+    done(*words, tmp_path / "20.csv", "--overwrite")
+    assert [fact.known["size_px"] for fact in store.facts("sizes")] == [20]
+    refused("facts", store.path, "--name", "eroded", "--import", tmp_path / "10.csv", "--overwrite",
+            saying=["what has it is of another kind"])  # fmt: skip
 
 
 def test_two_classes_on_one_pixel_of_a_coarse_grid_are_said(tmp_path) -> None:

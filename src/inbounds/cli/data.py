@@ -13,6 +13,9 @@ from inbounds.cli.shared import Json, Seed, StorePath, answer, listed, open_stor
 from inbounds.errors import BadInput
 from inbounds.locks import locked
 
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace one of this name; what was trained on it stays bound to the old.")
+]
 Strategy = StrEnum("Strategy", ["erosion", "disc", "centroid", "scribble", "box"])
 """How weak labels are simulated."""
 
@@ -56,6 +59,7 @@ def annotate(
     absent_elsewhere: Annotated[
         bool, typer.Option("--absent-elsewhere", help="A class clicked in a scan is absent from its other slices.")
     ] = False,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -75,7 +79,8 @@ def annotate(
         if unused := [option for option, value in (options | {"--jitter": jitter}).items() if value]:
             raise BadInput(f"{unused[0]} goes with --strategy, not with --points; leave it out")
         brought = [opened.facts(facts) for facts in opened.facts_brought]  # a damaged one is refused before all else
-        clicks, ignored = import_points(opened, points, name, radius=radius or 0.0, absent_elsewhere=absent_elsewhere)
+        how: dict[str, Any] = {"radius": radius or 0.0, "absent_elsewhere": absent_elsewhere, "overwrite": overwrite}
+        clicks, ignored = import_points(opened, points, name, **how)
         text = f"{store}: {clicks} clicks as annotation {name!r}" + _aside(ignored)
         notes = list(opened.about(name).get("notes", []))
         notes += [doubt for facts in brought for doubt in doubts(opened, name, facts)]
@@ -100,6 +105,7 @@ def annotate(
         box_share=box_share,
         settings=settings,
         every=every,
+        overwrite=overwrite,
         track=bar("annotating"),
     )
     shares = labelled(opened, name)
@@ -125,6 +131,7 @@ def facts(
     template: Annotated[
         Path | None, typer.Option("--template", help="Write an empty table for all slices and classes, to fill in.")
     ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Bring what people know into a store, or take it out: sizes, centres, presence, in the units of the scans."""
@@ -136,7 +143,7 @@ def facts(
     if import_file is not None:
         from inbounds.store.doubts import of_all
 
-        read = opened.import_facts(import_file, name)
+        read = opened.import_facts(import_file, name, overwrite=overwrite)
         notes = of_all(opened, read)
         _warn(notes)
         text = f"{store}: {len(read.rows)} facts as {name!r}" + _aside(read.ignored)
@@ -145,7 +152,7 @@ def facts(
     target = export_file or template
     assert target is not None
     with locked(target):
-        if target.exists():
+        if target.exists() and not overwrite:
             raise BadInput(f"{target}: already exists; remove it or choose another name")
         table = opened.facts(name) if export_file else opened.empty_facts()
         table.write(target)

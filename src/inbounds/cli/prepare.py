@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,9 @@ from inbounds.cli.shared import (
     Chunk,
     Follow,
     Json,
+    Names,
     NewStore,
+    OfSeries,
     On,
     Seed,
     StorePath,
@@ -177,8 +180,12 @@ def folder(
     source: Folder,
     store: NewStore,
     classes: Annotated[str, typer.Option(help="Names for label values 0, 1, 2, ...: background,liver,tumour")] = "",
+    values: Annotated[str, typer.Option(help="Or which label values are which class: 29=disc,76=vertebra")] = "",
+    background_value: Annotated[int, typer.Option(help="With --values, the one of the background.")] = 0,
     unlabelled: Unlabelled = None,
     patient: Patient = "",
+    series: OfSeries = "",
+    folder_names: Names = False,
     fit: Annotated[Fitting | None, _fit()] = None,
     side: Annotated[int | None, _side()] = None,
     pixel: Pixel = None,
@@ -204,16 +211,21 @@ def folder(
     The grid is chosen from the data unless --fit, --side or --pixel is given; for CT a window; and for volumes how far
     apart slices are.
     """
+    from inbounds.scans.series import Wanted
     from inbounds.sources import folder as data
     from inbounds.store.prepare import FITS, Plan
     from inbounds.store.split import split_by_file, split_by_patient
 
     _check_pixel(pixel, fit or Fitting.pad)
     black_white, voxel = _window(window), _spacing(spacing)
-    layout = data.left_out(data.recognise(source), source, without or ())
+    numbers = _values(values, background_value, classes)
+    layout = data.left_out(data.recognise(source, Wanted(series, folder_names)), source, without or ())
+    say_notes(layout.notes, " of this kind")
+    patient = patient or layout.patient
     found = "" if patient else data.probable_patient(list(layout.images))
     names = tuple(name.strip() for name in classes.split(",")) if classes else ()
-    scans, names = data.sources(layout, source, classes=names, unlabelled=unlabelled, patient=patient or found)
+    given: dict[str, Any] = {"unlabelled": unlabelled, "patient": patient or found}
+    scans, names = data.sources(layout, source, classes=names, values=numbers, **given)
     typer.echo(f"{source}: {layout.kind}, {len(scans)} scans, {sum(s.truth for s in scans)} with a full mask", err=True)
     if split:
         scans = split_by_file(scans, split)
@@ -224,7 +236,9 @@ def folder(
     )
     for line in said:
         typer.echo(line, err=True)
-    reading = {"patient": patient or found or None, "unlabelled": unlabelled}
+    reading: dict[str, Any] = {"patient": patient or found or None, "unlabelled": unlabelled}
+    reading |= {"series": series or None, "folder_names": folder_names or None}
+    reading |= {"values": [*numbers.items()] if numbers else None}
     name = source.name.encode(errors="replace").decode() or "folder"
     shape, fitting = (side or SIDE, side or SIDE), fit or Fitting.pad
     plan = Plan(name, names, shape, FITS[fitting], fitting, dtype.value, layout.kind, pixel)
@@ -240,6 +254,8 @@ def add(
     store: StorePath,
     unlabelled: Unlabelled = None,
     patient: Patient = "",
+    series: OfSeries = "",
+    folder_names: Names = False,
     split: SplitFile = None,
     on: On = None,
     cluster: Asked = None,
@@ -248,20 +264,24 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add scans of your own to a store, prepared as those in it. New patients train, unless --split says otherwise."""
+    from inbounds.scans.series import Wanted
     from inbounds.sources import folder as data
     from inbounds.store.prepare import read_plan
     from inbounds.store.split import joined, split_by_file
 
     onto = open_store(store)
     plan = read_plan(onto.preparation, str(store), "make a new store of all scans")
-    layout = data.recognise(source)
+    wanted = Wanted(series or onto.source.get("series", ""), folder_names or bool(onto.source.get("folder_names")))
+    layout = data.recognise(source, wanted)
+    say_notes(layout.notes, " of this kind")
     patient = patient or onto.source.get("patient", "")
     there = {record.patient: record.split for record in onto.records}
     if not patient and (patient := data.probable_patient([*onto.cases, *layout.images])):
         there |= {data.patient_of(name, patient): record.split for name, record in onto.cases.items()}
     given = onto.source.get("unlabelled") if unlabelled is None else unlabelled
-    classes = () if layout.classes else onto.classes
-    scans, names = data.sources(layout, source, classes=classes, unlabelled=given, patient=patient)
+    values = {int(value): str(name) for value, name in onto.source.get("values", ())}
+    classes = () if layout.classes or values else onto.classes
+    scans, names = data.sources(layout, source, classes=classes, values=values, unlabelled=given, patient=patient)
     if names != onto.classes:
         raise BadInput(f"{source}: its classes are {', '.join(names)}; those of {store} are {', '.join(onto.classes)}")
     scans = joined(split_by_file(scans, split) if split else scans, there)
@@ -361,6 +381,25 @@ def _surveyed(scans: Sequence[Source], plan: Plan, *, grid: bool, window: bool) 
 def _check_pixel(pixel: float | None, fitting: str) -> None:
     if pixel is not None and fitting != Fitting.pad:
         raise BadInput(f"--pixel {pixel:g} says how slices are resampled, and so does --fit {fitting}: give --fit pad")
+
+
+def _values(text: str, background: int, classes: str) -> dict[int, str]:
+    """Classes by the label values that people name, the background first."""
+    if not text:
+        if background:
+            raise BadInput(f"--background-value {background} goes with --values, such as --values 29=disc,76=vertebra")
+        return {}
+    if classes:
+        raise BadInput("--values names the classes already; leave --classes out")
+    values = {background: "background"}
+    for part in text.split(","):
+        number, _, name = (piece.strip() for piece in part.partition("="))
+        if not re.fullmatch(r"-?[0-9]{1,9}", number) or not name:
+            raise BadInput(f"--values {text}: {part!r} is no value and class, such as 29=disc")
+        if int(number) in values:
+            raise BadInput(f"--values {text}: {number} is {values[int(number)]!r} already; name each value once")
+        values[int(number)] = name
+    return values
 
 
 def _window(text: str) -> tuple[float, float] | None:

@@ -15,6 +15,8 @@ from inbounds.cli.shared import (
     Follow,
     Imports,
     Json,
+    Names,
+    OfSeries,
     On,
     RunPath,
     Seed,
@@ -222,9 +224,9 @@ def evaluate(
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run, a folder of runs such as folds, or several: RUN,RUN.")],
+    run: Annotated[Path, typer.Argument(help="A run, a bundle, a folder of runs such as folds, or several: RUN,RUN.")],
     inputs: Annotated[
-        list[Path], typer.Argument(metavar="INPUT", help="Scans, folders of slices (DICOM, PNG), folders of scans.")
+        list[Path], typer.Argument(metavar="INPUT", help="Scans, or folders of them; DICOM at any depth.")
     ],
     out: Annotated[Path, typer.Option(help="The folder for masks, predictions.csv and predictions.json.")],
     model: Annotated[str | None, typer.Option(help="best or last.")] = None,
@@ -238,6 +240,15 @@ def predict(
     on: On = None,
     cluster: Asked = None,
     chunk: Chunk = 20,
+    dicom_seg: Annotated[
+        bool, typer.Option("--dicom-seg", help="Masks of DICOM scans as DICOM, referring to their series.")
+    ] = False,
+    code: Annotated[
+        list[str] | None,
+        typer.Option(help="With --dicom-seg, what a class is: liver=SCT:10200004:Liver; repeatable."),
+    ] = None,
+    series: OfSeries = "",
+    folder_names: Names = False,
     follow: Follow = False,
     as_json: Json = False,
     imports: Imports = None,
@@ -245,20 +256,25 @@ def predict(
     """Segment new scans: masks in their own geometry and format, and a table: volumes, and what to look at first."""
     from inbounds.inference import Predictor, predict_files
     from inbounds.progress import bar
+    from inbounds.scans.series import Wanted
 
     how: dict[str, Any] = {"probabilities": probabilities, "overwrite": overwrite}
+    how |= {"wanted": Wanted(series, folder_names), "say": lambda note: typer.echo(f"Note: {note}", err=True)}
+    if code and not dicom_seg:
+        raise BadInput("--code goes with --dicom-seg; add that, or leave --code out")
+    how["codes"] = code or [] if dicom_seg else None
     if (by := hands(on, cluster, chunk)) is None:
         predictor = Predictor(run, model, device, largest=largest, doubt=doubt)
         if len(predictor.runs) > 1:
             typer.echo(f"{run}: the probabilities of {len(predictor.runs)} runs are averaged", err=True)
         outcome = predict_files(predictor, inputs, out, **how, track=bar("predicting"))
     else:
-        from inbounds.jobs.predicting import Asked as Wanted
+        from inbounds.jobs.predicting import Asked as Order
         from inbounds.jobs.predicting import predict_on
 
-        wanted = Wanted(runs=[str(run)], model=model, device=device, largest=largest, doubt=doubt)
-        wanted = wanted.model_copy(update={"follow": follow, "imports": imports or []})
-        outcome, predictor = predict_on(by, wanted, inputs, out, **how, heard=Told(as_json))
+        order = Order(runs=[str(run)], model=model, device=device, largest=largest, doubt=doubt)
+        order = order.model_copy(update={"follow": follow, "imports": imports or []})
+        outcome, predictor = predict_on(by, order, inputs, out, **how, heard=Told(as_json))
     say_notes(outcome.warnings, "; predictions.csv has them all")
     for warning in outcome.missing:
         typer.secho(f"Warning: {warning}", fg="yellow", err=True)
@@ -308,14 +324,25 @@ def report(
 
 def export(
     run: RunPath,
-    onnx: Annotated[Path, typer.Option("--onnx", help="The ONNX file to write.")],
+    onnx: Annotated[Path | None, typer.Option("--onnx", help="The ONNX file to write.", show_default=False)] = None,
+    bundle: Annotated[
+        Path | None, typer.Option("--bundle", help="The folder to write, as a MONAI bundle.", show_default=False)
+    ] = None,
     model: Annotated[str | None, typer.Option(help="best or last.")] = None,
     as_json: Json = False,
     imports: Imports = None,  # noqa: ARG001
 ) -> None:
-    """Write a run's network as ONNX, for programs without PyTorch."""
-    from inbounds.inference.export import export_onnx
+    """Write a run's network to hand on: as a bundle, or as ONNX for programs without PyTorch."""
     from inbounds.runs.run import Run
 
-    export_onnx(Run.open(run), onnx, model)
-    answer(as_json, f"{onnx}: written", run=run, written=onnx)
+    if (onnx is None) == (bundle is None):
+        raise BadInput("give either --bundle or --onnx")
+    if onnx is not None:
+        from inbounds.inference.export import export_onnx
+
+        export_onnx(Run.open(run), onnx, model)
+    if bundle is not None:
+        from inbounds.inference.bundle import export_bundle
+
+        export_bundle(Run.open(run), bundle, model)
+    answer(as_json, f"{onnx or bundle}: written", run=run, written=onnx or bundle)

@@ -61,6 +61,13 @@ Asked = Annotated[
     Path | None, typer.Option("--cluster", help="What a cluster is asked for: TOML with [slurm] or [ray].")
 ]
 Chunk = Annotated[int, typer.Option(min=1, help="With --on, scans in a task.")]
+OfSeries = Annotated[
+    str,
+    typer.Option("--series", help="DICOM series by number, name or UID, such as 'T2*'; else that of most slices."),
+]
+Names = Annotated[
+    bool, typer.Option("--folder-names", help="Call DICOM scans as their folders, which may name patients.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, for programs.")]
 
 

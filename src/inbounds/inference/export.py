@@ -12,6 +12,7 @@ from torch import nn
 
 from inbounds.described import understood
 from inbounds.errors import BadInput
+from inbounds.inference.card import plan_of, postprocessing, preprocessing
 from inbounds.locks import locked
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run
@@ -23,7 +24,7 @@ def export_onnx(run: Run, file: Path, model: str | None = None) -> None:
     """Write one of a run's networks as ONNX: `image` in, `probabilities` out, any number of slices.
 
     Images are `(slices, channels, H, W)` on the run's grid, float32, from 0 (black) to 1 (white). The file's metadata
-    hold the class names and how images are prepared.
+    hold the class names, and how scans become images and probabilities masks.
     """
     try:
         import onnx  # noqa: F401
@@ -65,6 +66,8 @@ def _export(run: Run, file: Path, model: str | None) -> None:
     properties = {
         "classes": json.dumps(["background", *run.classes]),
         "preparation": json.dumps(run.about["preparation"]),
+        "preprocessing": json.dumps(preprocessing(plan_of(run))),
+        "postprocessing": json.dumps(postprocessing(plan_of(run))),
         "recipe": run.settings.recipe,
     }
     onnx.helper.set_model_props(proto, properties)

@@ -1,15 +1,17 @@
 """Many scans to many masks: which files there are, what their masks are called, and a table of what is in them.
 
-NAME.nii.gz (or .mhd, .nrrd, .png, a folder of PNG slices ...)   the mask, in the format of its scan; NIfTI for DICOM
+NAME.nii.gz (or .mhd, .nrrd, .png, a folder of PNG slices ...)   the mask, in the format of its scan; NIfTI for DICOM,
+                                                                  or a segmentation object (.dcm) if asked for
 NAME_probabilities.npz                                            if asked for
 predictions.csv                                                   a row for each scan and class, the most doubtful first
-predictions.json                                                  what the values of a mask stand for, and who made it
+predictions.json                                                  what the values of a mask stand for, who made it, and
+                                                                  of which DICOM series
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,16 +22,19 @@ from inbounds.inference.prediction import BACKGROUND, Region
 from inbounds.inference.predictor import Predictor
 from inbounds.locks import locked
 from inbounds.progress import Track
-from inbounds.scans.dicom import is_dicom
 from inbounds.scans.pictures import SUFFIXES as PICTURES
 from inbounds.scans.scan import header, is_scan, is_series, stem
+from inbounds.scans.segmentation import coded, write_segmentation
+from inbounds.scans.series import ANY, Wanted
 from inbounds.sources.folder import channels as by_channel
 from inbounds.sources.folder import recognise
+from inbounds.sources.source import spoken
 from inbounds.writing import clear, write_json, write_table
 
 CENTRE = ("centroid_slice", "centroid_row", "centroid_col")
 COLUMNS = ("case", "class", "doubt", "volume_ml", "size_px", *CENTRE, *PARTS, "note")
 WORST = 3
+SEGMENTATION = ".dcm"
 TABLE, ABOUT = "predictions.csv", "predictions.json"
 
 Cells = tuple[str | int | float, ...]
@@ -61,6 +66,9 @@ def predict_files(
     *,
     probabilities: bool = False,
     overwrite: bool = False,
+    wanted: Wanted = ANY,
+    codes: Sequence[str] | None = None,
+    say: Callable[[str], object] = lambda _: None,
     track: Track[str] = iter,
 ) -> Outcome:
     """Segment scans one at a time and write their masks. A scan that cannot be read does not stop the others.
@@ -73,28 +81,41 @@ def predict_files(
         out: The folder for the masks.
         probabilities: Write the probabilities too.
         overwrite: Replace what an earlier prediction left there.
+        wanted: Which DICOM series, and how scans are called.
+        codes: With it, masks of DICOM become segmentation objects; `CLASS=SCHEME:VALUE:MEANING` for some classes.
+        say: Hears what was taken where there was a choice.
         track: Wraps the names of the scans, for a progress bar.
 
     Raises:
         BadInput: Before anything is written: an input is no scan, two have the same name, or a result exists already.
         OSError: The disk does not take a mask.
     """
-    cases, targets, extra = to_write(predictor, inputs, out, probabilities)
+    cases, targets, extra = to_write(predictor, inputs, out, probabilities, codes, wanted, say)
     with locked(out, inside=True):
         check_targets(cases, [*targets.values(), *extra.values()], out, overwrite)
-        return _predict(predictor, cases, targets, extra, out, track)
+        return _predict(predictor, cases, targets, extra, out, codes, track)
 
 
 def to_write(
-    predictor: Predictor, inputs: Sequence[Path], out: Path, probabilities: bool
+    predictor: Predictor,
+    inputs: Sequence[Path],
+    out: Path,
+    probabilities: bool,
+    codes: Sequence[str] | None = None,
+    wanted: Wanted = ANY,
+    say: Callable[[str], object] = lambda _: None,
 ) -> tuple[dict[str, tuple[Path, ...]], dict[str, Path], dict[str, Path]]:
     """By scan, its files, where its mask goes, and where its probabilities go if they are asked for."""
-    cases = find(inputs, predictor.run.channels)
+    cases = find(inputs, predictor.run.channels, wanted, say)
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: this is a file; give the name of a folder for the masks")
     if out.resolve() in {file.resolve() for files in cases.values() for file in files}:
         raise BadInput(f"{out}: this folder is itself a scan; give another one for the masks")
-    targets = {name: mask_path(name, files[0], out) for name, files in cases.items()}
+    series = [name for name, files in cases.items() if codes is not None and is_series(files[0])]
+    coded(codes or (), predictor.classes)
+    if codes is not None and not series:
+        raise BadInput("none of the scans is DICOM, so no mask can be a segmentation object; leave --dicom-seg out")
+    targets = {name: mask_path(name, files[0], out, name in series) for name, files in cases.items()}
     return cases, targets, {name: out / f"{name}_probabilities.npz" for name in cases if probabilities}
 
 
@@ -104,12 +125,13 @@ def _predict(
     targets: Mapping[str, Path],
     extra: Mapping[str, Path],
     out: Path,
+    codes: Sequence[str] | None,
     track: Track[str],
 ) -> Outcome:
     found: list[Found] = []
     try:
         for name in track(list(cases)):
-            found += [segment(predictor, name, cases[name], targets[name], extra.get(name))]
+            found += [segment(predictor, name, cases[name], targets[name], extra.get(name), codes)]
     finally:
         outcome = conclude(predictor, found, targets, out)
     return outcome
@@ -143,23 +165,35 @@ class Found:
         regions: Each class in it; none if it failed.
         warnings: Sentences about it.
         failure: Why it has no mask.
+        series: The DICOM series that it is.
     """
 
     name: str
     regions: tuple[FoundRegion, ...] = ()
     warnings: tuple[str, ...] = ()
     failure: str = ""
+    series: str = ""
 
 
-def segment(predictor: Predictor, name: str, files: Sequence[Path], target: Path, extra: Path | None = None) -> Found:
+def segment(
+    predictor: Predictor,
+    name: str,
+    files: Sequence[Path],
+    target: Path,
+    extra: Path | None = None,
+    codes: Sequence[str] | None = None,
+) -> Found:
     """Segment one scan, and write its mask, in the place of an earlier one, and its probabilities."""
     try:
         prediction = predictor.predict(files, probabilities=extra is not None)
-        prediction.write(target, overwrite=True)
+        if codes is not None and prediction.header and target.suffix == SEGMENTATION:
+            write_segmentation(prediction.mask, prediction.header, coded(codes, predictor.classes), target)
+        else:
+            prediction.write(target, overwrite=True)
     except (BadInput, MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
         where = "" if isinstance(error, BadInput) else f"{files[0]}: "
         kept = " (a mask of an earlier prediction is still there)" if target.exists() else ""
-        return Found(name, failure=where + (str(error) or type(error).__name__) + kept)
+        return Found(name, failure=spoken(where + (str(error) or type(error).__name__) + kept, name, files))
     if extra is not None:
         prediction.write_probabilities(extra)
     regions = tuple(
@@ -168,11 +202,12 @@ def segment(predictor: Predictor, name: str, files: Sequence[Path], target: Path
             region.voxels,
             0.0 if region.doubt is None else region.doubt.total,
             "" if region.doubt is None else region.doubt.reason,
-            _cells(name, region, prediction.notes),
+            _cells(name, region, [spoken(note, name, files) for note in prediction.notes]),
         )
         for region in prediction.regions
     )
-    return Found(name, regions, tuple(prediction.warnings))
+    series = prediction.header.series if prediction.header else ""
+    return Found(name, regions, tuple(spoken(each, name, files) for each in prediction.warnings), series=series)
 
 
 def conclude(predictor: Predictor, found: Sequence[Found], targets: Mapping[str, Path], out: Path) -> Outcome:
@@ -184,25 +219,34 @@ def conclude(predictor: Predictor, found: Sequence[Found], targets: Mapping[str,
     values = dict(enumerate((BACKGROUND, *predictor.classes)))
     runs = [str(run.path.resolve()) for run in predictor.runs]
     made_by = {"runs": runs, "model": predictor.model, "inbounds": inbounds.__version__}
-    write_json(out / ABOUT, {"classes": values, **made_by})
+    series = {one.name: one.series for one in good if one.series}
+    write_json(out / ABOUT, {"classes": values, **made_by, **({"series": series} if series else {})})
     failures = {one.name: one.failure for one in found if one.failure}
     masks = {name: target for name, target in targets.items() if name not in failures}
     warnings = tuple(f"{one.name}: {warning}" for one in good for warning in one.warnings)
     return Outcome(masks, warnings, failures, _missing([one.regions for one in good]), _worst(ranked))
 
 
-def find(inputs: Iterable[Path], channels: int) -> dict[str, tuple[Path, ...]]:
+def find(
+    inputs: Iterable[Path], channels: int, wanted: Wanted = ANY, say: Callable[[str], object] = lambda _: None
+) -> dict[str, tuple[Path, ...]]:
     """The scans that some paths stand for, by name, one file or folder for each channel.
 
-    A folder of pictures or of DICOM files is one scan; any other holds scans, as for `inbounds prepare folder`. For
+    A folder holds scans, as for `inbounds prepare folder`: DICOM at any depth, files, and folders of pictures. For
     several channels, `NAME_0000`, `NAME_0001`, ... are one scan.
+
+    Args:
+        inputs: The paths.
+        channels: Of the network.
+        wanted: Which DICOM series, and how scans are called.
+        say: Hears what was taken where there was a choice.
 
     Raises:
         BadInput: A path is no scan and holds none, two scans have the same name, or a channel is missing.
     """
     scans: dict[str, tuple[Path, ...]] = {}
     for given in inputs:
-        for name, files in _scans(given if given.name not in ("", "..") else given.resolve()).items():
+        for name, files in _scans(given if given.name not in ("", "..") else given.resolve(), wanted, say).items():
             if name in scans:
                 raise BadInput(
                     f"{files[0]}: the scan {scans[name][0]} has the same name, and so would their masks; rename one, "
@@ -229,30 +273,28 @@ def find(inputs: Iterable[Path], channels: int) -> dict[str, tuple[Path, ...]]:
     return scans
 
 
-def mask_path(name: str, scan: Path, out: Path) -> Path:
-    """Where the mask of a scan goes: under its name, in its format, and as `.nii.gz` for DICOM."""
-    return out / (name + (".nii.gz" if is_series(scan) else scan.name[len(stem(scan)) :].lower()))
+def mask_path(name: str, scan: Path, out: Path, segmentation: bool = False) -> Path:
+    """Where the mask of a scan goes: under its name, in its format, and as `.nii.gz` for DICOM unless as that."""
+    series = SEGMENTATION if segmentation else ".nii.gz"
+    return out / (name + (series if is_series(scan) else scan.name[len(stem(scan)) :].lower()))
 
 
-def _scans(path: Path) -> dict[str, tuple[Path, ...]]:
+def _scans(path: Path, wanted: Wanted, say: Callable[[str], object]) -> dict[str, tuple[Path, ...]]:
     if not path.exists():
         raise BadInput(f"{path}: there is no such file or folder; check the name")
-    if not is_scan(path) and not path.is_dir():
-        header(path)  # which says why not
     if not path.is_dir():
+        if not is_scan(path):
+            header(path)  # which says why not
         return {stem(path): (path,)}
-    if is_scan(path):
-        other = [file for file in path.iterdir() if is_scan(file) and file.suffix.lower() not in (*PICTURES, ".dcm")]
-        if volumes := sorted(file for file in other if not (file.is_dir() or is_dicom(file))):
-            raise BadInput(
-                f"{path}: the folder holds slices as well as whole scans such as {volumes[0].name}; keep them in "
-                "different folders, or give the files"
-            )
-        return {stem(path): (path,)}
-    images = recognise(path).images
-    if not images:
+    layout = recognise(path, wanted)
+    for note in layout.notes:
+        say(note)
+    if not layout.images:
         raise BadInput(f"{path}: no scans directly in this folder; give the folder that holds them, or the files")
-    return images
+    slices = [file for files in layout.images.values() for file in files if file.suffix.lower() in PICTURES]
+    if len(slices) > 1 and slices[0].parent == path:
+        say(f"{path}: each of its pictures is a scan; to segment them as the slices of one, give the folder above")
+    return layout.images
 
 
 def check_targets(cases: Mapping[str, tuple[Path, ...]], results: Sequence[Path], out: Path, overwrite: bool) -> None:

@@ -19,8 +19,9 @@ from inbounds.inference.largest import keep_largest
 from inbounds.inference.prediction import Prediction, regions
 from inbounds.networks import Volumetric
 from inbounds.regions.statistic import most_probable
-from inbounds.runs.model import load_network
-from inbounds.runs.run import Run, open_runs
+from inbounds.runs.bundle import METADATA, Bundle
+from inbounds.runs.model import load_network, open_runs
+from inbounds.runs.run import Run
 from inbounds.scans.format import Mask, Spacing
 from inbounds.scans.pictures import PictureGeometry
 from inbounds.scans.scan import header, same_geometry
@@ -48,7 +49,7 @@ class Predictor:
     runs are averaged.
 
     Args:
-        runs: A run, its folder, or a folder of runs such as folds; or several of these, prepared alike.
+        runs: A run, its folder, a bundle, or a folder of runs such as folds; or several of these, prepared alike.
         model: `best` (where a truth could choose it) or `last`; by default the first of them that the run keeps.
         device: Such as `cpu` or `cuda:1`; `auto` takes a GPU where there is one.
         largest: Of each class, keep the largest connected piece of a mask only.
@@ -66,15 +67,15 @@ class Predictor:
 
     def __init__(
         self,
-        runs: Run | Path | str | Sequence[Run | Path | str],
+        runs: Run | Bundle | Path | str | Sequence[Run | Bundle | Path | str],
         model: str | None = None,
         device: str = "auto",
         *,
         largest: bool = False,
         doubt: bool = True,
     ) -> None:
-        given = [runs] if isinstance(runs, Run | Path | str) else runs
-        self.runs = [run for one in given for run in ([one] if isinstance(one, Run) else open_runs(Path(one)))]
+        given = [runs] if isinstance(runs, Run | Bundle | Path | str) else runs
+        self.runs = [run for one in given for run in ([one] if isinstance(one, Run | Bundle) else open_runs(Path(one)))]
         if not self.runs:
             raise BadInput("no run to predict with; name at least one")
         self.run = self.runs[0]
@@ -82,7 +83,8 @@ class Predictor:
         self.device = _device(device)
         self.largest, self.doubt = largest, doubt
         how = self.run.about.get("preparation", {})
-        where, remedy = self.run.path / "run.json", "prepare the store with `inbounds prepare` and train again"
+        where = self.run.path / (METADATA if isinstance(self.run, Bundle) else "run.json")
+        remedy = "prepare the store with `inbounds prepare` and train again"
         self.plan = read_plan(how, str(where), remedy)
         for run in self.runs[1:]:
             for what in ("classes", "channels", "preparation"):

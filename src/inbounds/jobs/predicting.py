@@ -19,6 +19,7 @@ from inbounds.jobs.manifest import Line, checked
 from inbounds.jobs.status import Standing
 from inbounds.locks import locked
 from inbounds.scans.data_file import FOLLOW
+from inbounds.scans.series import ANY, Wanted
 from inbounds.writing import remove, write_json
 
 progress = chunks.progress
@@ -35,6 +36,7 @@ class Asked(Described):
         doubt: Look for what speaks against each mask.
         follow: Read data files that a header names elsewhere.
         imports: Modules that the person named.
+        codes: What classes are in DICOM, where masks become segmentation objects.
     """
 
     runs: list[str]
@@ -44,6 +46,7 @@ class Asked(Described):
     doubt: bool = True
     follow: bool = False
     imports: list[str] = []  # noqa: RUF012 (pydantic copies it)
+    codes: list[str] | None = None
 
     def predictor(self, device: str = "") -> Predictor:
         """The networks."""
@@ -92,7 +95,14 @@ def work(folder: Path, lines: Mapping[int, Line], failed: Callable[[int, str], N
             failed(number, str(error))
             continue
         found = [
-            segment(predictor, one.name, [*map(Path, one.files)], Path(one.target), one.extra and Path(one.extra))
+            segment(
+                predictor,
+                one.name,
+                [*map(Path, one.files)],
+                Path(one.target),
+                one.extra and Path(one.extra),
+                chunk.asked.codes,
+            )
             for one in chunk.scans
         ]
         write_json(folder / line.place, json.loads(TypeAdapter(Part).dump_json(Part(found=found))))
@@ -106,11 +116,15 @@ def predict_on(
     *,
     probabilities: bool = False,
     overwrite: bool = False,
+    wanted: Wanted = ANY,
+    codes: Sequence[str] | None = None,
+    say: Callable[[str], object] = lambda _: None,
     heard: Callable[[list[Standing]], object] = lambda _: None,
 ) -> tuple[Outcome, Predictor]:
     """As `predict_files`, by others; begun again, it goes on with what is not done."""
+    asked = asked.model_copy(update={"codes": None if codes is None else [*codes]})
     predictor = asked.predictor("cpu")  # whoever asks may be on a machine without the device
-    cases, targets, extra = to_write(predictor, inputs, out, probabilities)
+    cases, targets, extra = to_write(predictor, inputs, out, probabilities, codes, wanted, say)
     networks = chunks.stamp(run.weights(name) for run, name in zip(predictor.runs, predictor.models, strict=True))
     scans = [
         Scan(name=name, files=[*map(str, files)], target=str(targets[name]), extra=str(extra[name]) if extra else None)

@@ -313,15 +313,6 @@ class Run:
             )
 
 
-def open_runs(path: Path) -> list[Run]:
-    """The runs that a path stands for: a run, all runs in a folder, such as folds, or several paths with commas."""
-    opened = []
-    for place in [path] if path.exists() else [Path(part.strip()) for part in str(path).split(",")]:
-        inside = [] if (place / "run.json").is_file() else sorted(place.glob("*/run.json"))
-        opened += [Run.open(file.parent) for file in inside] or [Run.open(place)]
-    return opened
-
-
 def _check_new(path: Path) -> None:
     """Refuse a folder that holds anything but a start that came to nothing: a run without a finished epoch."""
     there = {file.name for file in path.glob("[!.]*")} if path.is_dir() else set()

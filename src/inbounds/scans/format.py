@@ -80,6 +80,8 @@ class Scan:
         plain: Where the voxels lie, if they are not packed.
         voxels: What was read, if anything was.
         width: The most bytes that a voxel takes while they are read.
+        series: Of DICOM, the series that it is.
+        frames: Of DICOM in one file whose frames have places, the frame of each slice.
     """
 
     path: Path
@@ -92,6 +94,8 @@ class Scan:
     plain: Plain | None = None
     voxels: Voxels | None = field(default=None, repr=False)
     width: int = 8
+    series: str = ""
+    frames: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:

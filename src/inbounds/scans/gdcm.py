@@ -5,6 +5,7 @@ One process serves all files of a series. To start it takes a tenth of a second.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -34,7 +35,24 @@ _ALONE = dict.fromkeys(("ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS", "OMP_NUM_THREADS
 
 @dataclass(frozen=True)
 class Information:
-    """What the header of a file says."""
+    """What the header of a file says.
+
+    Attributes:
+        size: Columns, rows, frames.
+        spacing: Between them, in mm.
+        origin: The middle of the first voxel.
+        direction: The axes, as the columns of a matrix.
+        components: Of a pixel; one, but for colours.
+        pixel: The type of its numbers.
+        series: The series it is of.
+        study: The study that is of.
+        patient: A digest that is the same for all files of a patient, and tells nobody's name.
+        number: Of the series in its study.
+        about: What the scanner's staff called it, unless that names the patient.
+        modality: Such as MR; SEG for a segmentation.
+        tells: Whether the folder's name, and the file's, name the patient.
+        places: Of each frame the origin, where frames say so.
+    """
 
     size: tuple[int, ...]
     spacing: tuple[float, ...]
@@ -43,10 +61,21 @@ class Information:
     components: int
     pixel: str
     series: str
+    study: str
+    patient: str
+    number: str
+    about: str
+    modality: str
+    tells: tuple[bool, bool]
+    places: tuple[tuple[float, float, float], ...]
 
 
 class Damaged(Exception):  # noqa: N818 (it says what the file is)
     """GDCM has looked at a file and cannot read it; the message is its own."""
+
+
+class NoImage(Damaged):
+    """There is nothing to be read: the file is a report, or another object without pixels."""
 
 
 class Gdcm:
@@ -67,6 +96,8 @@ class Gdcm:
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         paths = dict.fromkeys(str(Path(str(module.__file__)).parents[1]) for module in modules)
+        if (more := importlib.util.find_spec("pydicom")) and more.origin:
+            paths[str(Path(more.origin).parents[1])] = None
         self._questions: list[dict[str, Any]] = [{"memory": MEMORY, "seconds": PATIENCE, "paths": list(paths)}]
 
     def __enter__(self) -> Gdcm:
@@ -79,11 +110,14 @@ class Gdcm:
     def information(self, file: Path) -> Information:
         """What a header says; `Damaged` if it cannot be read."""
         said = self._ask(file)
-        size, spacing, origin, direction = (tuple(said[name]) for name in ("size", "spacing", "origin", "direction"))
-        return Information(size, spacing, origin, direction, said["components"], said["pixel"], said["series"])
+        lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+        return Information(**said | lists | {"places": tuple((x, y, z) for x, y, z in said["places"])})
 
     def read(self, file: Path, into: Voxels, kind: str = "") -> None:
-        """Read the voxels of a file, as numbers of a kind that ITK knows or of its own; `Damaged` if it cannot be."""
+        """Read the voxels of a file, as numbers of a kind that ITK knows or of its own; `Damaged` if it cannot be.
+
+        The kind `frames` reads frames that have places of their own, in the order of the file.
+        """
         self._ask(file, into.reshape(-1).view(np.uint8), kind)
 
     def _ask(self, file: Path, into: np.ndarray | None = None, kind: str = "") -> dict[str, Any]:
@@ -101,7 +135,7 @@ class Gdcm:
             stdin.flush()
             answer: dict[str, Any] = json.loads(stdout.readline())
             if "wrong" in answer:
-                raise Damaged(answer["wrong"])
+                raise Damaged(answer["wrong"]) if answer.get("image", True) else NoImage(answer["wrong"])
             if into is not None and answer["bytes"] != into.nbytes:
                 raise Damaged(f"the header promises {into.nbytes:,} bytes of voxels, there are {answer['bytes']:,}")
             if into is not None and stdout.readinto(cast(Any, into)) != into.nbytes:

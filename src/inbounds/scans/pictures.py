@@ -26,7 +26,8 @@ PIXELS = 1 << 27
 """Of one picture, at most: twice what is largest in radiology. Pillow looks at the first page only."""
 PAGES = 10_000
 _TILE_WIDTH, _TILE_LENGTH = 322, 323  # the numbers of TIFF
-_BYTES = {"I": 4, "F": 4, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}
+_BYTES = {"RGB": 3, "RGBA": 4, "I": 4, "F": 4, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}
+_ALPHA = ("LA", "PA", "RGBA")
 _GRAY = ("1", "L", "P", "RGB", "I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 
 
@@ -134,9 +135,7 @@ def _pages(path: Path, picture: Any) -> Iterator[Any]:
         if number == PAGES:
             raise BadInput(f"{path}: more than {PAGES:,} pages; save the scan as several files")
         mode = picture.mode
-        if mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in picture.info:
-            raise BadInput(f"{path}: the picture has transparency (mode {mode}); save it without an alpha channel")
-        if mode not in _GRAY:
+        if mode not in (*_GRAY, *_ALPHA):
             raise BadInput(f"{path}: the picture's mode is {mode}; save it in shades of gray, with 8 or 16 bits")
         columns, rows = picture.size
         tags = getattr(picture, "tag_v2", {})
@@ -180,7 +179,18 @@ def _muted() -> Iterator[None]:
 
 def _plane(path: Path, picture: Any, labels: bool) -> Shaped[np.ndarray, "rows columns"]:
     """One slice. In a label map the colours of a palette are only for show: its indices are the labels."""
-    if picture.mode == "P" and not labels:
+    if labels and picture.mode in ("P", "PA"):
+        picture = picture.getchannel(0)
+    elif picture.mode == "P" or picture.mode in _ALPHA or "transparency" in picture.info:
+        if any(raw in str(picture.tile) for raw in ("16B", "16L", "16N")):
+            raise BadInput(f"{path}: 16 bits with an alpha channel are not read; save it in shades of gray without")
+        picture = picture.convert("RGBA")
+        if (seen := np.asarray(picture)[..., 3]).min() < 255:
+            row, column = np.argwhere(seen < 255)[0]
+            raise BadInput(
+                f"{path}: the picture is transparent in places, first in row {row}, column {column}; save it without "
+                "an alpha channel"
+            )
         picture = picture.convert("RGB")
     array = np.asarray(picture)
     if array.ndim == 3:

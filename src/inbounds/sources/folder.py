@@ -2,10 +2,12 @@
 
 | layout | images | labels |
 |---|---|---|
-| flat | `images/NAME.nii.gz` (or folders of slices or of DICOM files) | `labels/NAME.nii.gz` |
+| flat | `images/NAME.nii.gz` (or folders of slices or of DICOM files) | `labels/NAME.nii.gz`, or in `masks/` |
 | nnU-Net raw | `imagesTr/NAME_0000.nii.gz`, `_0001` ... | `labelsTr/NAME.nii.gz`, classes in `dataset.json` |
 | Decathlon | `imagesTr/NAME.nii.gz` | `labelsTr/NAME.nii.gz`, classes in `dataset.json` |
-| nothing else | scans directly in the folder | none |
+| nothing else | scans directly in the folder, or DICOM at any depth | none |
+
+Each picture that lies directly in such a folder is a scan, and each folder of pictures in it is one, slice by slice.
 
 A case may lack labels. Labels may be weak: nnU-Net's `ignore`, or any value that is said to mean unlabelled. All labels
 then make up the annotation `given`, complete ones beside weak ones; only complete ones are truth.
@@ -14,7 +16,7 @@ then make up the annotation `given`, complete ones beside weak ones; only comple
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,10 @@ import numpy as np
 from pydantic import Field
 
 from inbounds.described import Described, read_json
-from inbounds.errors import BadInput, nearest
+from inbounds.errors import BadInput, each, nearest
 from inbounds.scans.dicom import is_dicom
-from inbounds.scans.scan import is_scan, read_labels, stem
+from inbounds.scans.scan import is_scan, is_series, read_labels, stem
+from inbounds.scans.series import ANY, PATIENT, Taken, Wanted, holds_dicom, take
 from inbounds.sources.source import GIVEN, Source, by_name, from_files
 
 _CHANNEL = re.compile(r"(.+)_(\d{4})$")
@@ -42,6 +45,8 @@ class Layout:
         labels: By case.
         classes: Names by value, if the folder says so.
         unlabelled: The value that means nobody has said, if the folder says so.
+        patient: A regular expression that finds the patient in the names, if these were made here.
+        notes: Sentences on what was taken where there was a choice.
     """
 
     kind: str
@@ -49,9 +54,11 @@ class Layout:
     labels: dict[str, Path]
     classes: dict[int, str]
     unlabelled: int | None
+    patient: str = ""
+    notes: tuple[str, ...] = ()
 
 
-def recognise(root: Path) -> Layout:
+def recognise(root: Path, wanted: Wanted = ANY) -> Layout:
     """Find the scans and their labels."""
     if not root.is_dir():
         raise BadInput(f"{root}: there is no such folder; check the name")
@@ -63,9 +70,26 @@ def recognise(root: Path) -> Layout:
         labels = _scans(root / "labelsTr") if (root / "labelsTr").is_dir() else {}
         return Layout("nnU-Net" if nnunet else "Decathlon", cases, labels, classes, ignore)
     if (root / "images").is_dir():
-        labels = _scans(root / "labels") if (root / "labels").is_dir() else {}
-        return Layout("flat", _single(_scans(root / "images")), labels, {}, None)
-    return Layout("scans", _single(_scans(root)), {}, {}, None)
+        images = _scans(root / "images")
+        return Layout("flat", _single(images), _labels(root, images), {}, None)
+    if not (there := dicom_in(root, wanted)).scans:
+        return Layout("scans", _single(_scans(root)), {}, {}, None)
+    others = {name: file for name, file in _scans(root).items() if not is_series(file)}
+    if twice := there.scans.keys() & others.keys():
+        raise BadInput(f"{root}: two scans are called {min(twice)!r}; rename one")
+    made = PATIENT if all(re.match(PATIENT, name) for name in there.scans) and not others else ""
+    cases = _single(dict(sorted((there.scans | others).items())))
+    return Layout("scans", cases, {}, {}, None, made, there.notes)
+
+
+def dicom_in(root: Path, wanted: Wanted = ANY) -> Taken:
+    """The DICOM series in a folder: those of its own folders, or of deeper ones, a patient's and a study's."""
+    inside = [folder for folder in sorted(root.iterdir()) if folder.is_dir() and not folder.name.startswith(".")]
+    direct = [folder for folder in inside if is_scan(folder) and is_series(folder)]
+    own = is_scan(root) and is_series(root)
+    if any(holds_dicom(below) for top in inside for below in top.iterdir() if below.is_dir()) or (own and direct):
+        return take(root, [root], wanted, deep=True)
+    return take(root, [root] if own else direct, wanted) if own or direct else Taken({}, ())
 
 
 def left_out(layout: Layout, root: Path, names: Sequence[str]) -> Layout:
@@ -78,7 +102,13 @@ def left_out(layout: Layout, root: Path, names: Sequence[str]) -> Layout:
 
 
 def sources(
-    layout: Layout, root: Path, *, classes: Sequence[str] = (), unlabelled: int | None = None, patient: str = ""
+    layout: Layout,
+    root: Path,
+    *,
+    classes: Sequence[str] = (),
+    values: Mapping[int, str] | None = None,
+    unlabelled: int | None = None,
+    patient: str = "",
 ) -> tuple[list[Source], tuple[str, ...]]:
     """The scans of a folder, and the names of their classes.
 
@@ -86,6 +116,7 @@ def sources(
         layout: What the folder holds.
         root: The folder, for messages.
         classes: Names for the label values 0, 1, 2, ...; taken from `dataset.json` or made up if not given.
+        values: Names by label value instead, that of the background first; values may share a name.
         unlabelled: The label value that means nobody has said.
         patient: A regular expression whose first group, or whole match, within a scan's name is the patient; by default
             every scan is a patient of its own.
@@ -100,33 +131,31 @@ def sources(
             f"{layout.labels[orphans[0]]}: labels without their scan; scans are called {near} ...: the names must agree"
         )
     ignore = unlabelled if unlabelled is not None else layout.unlabelled
-    names = tuple(classes) or tuple(layout.classes[k] for k in sorted(layout.classes)) or _seen(layout, ignore)
-    values = dict(zip(sorted(layout.classes), range(len(layout.classes)), strict=True)) if layout.classes else None
-    if classes and values and len(classes) != len(values):
-        raise BadInput(f"{root}: {len(classes)} class names given, but dataset.json has {len(values)}")
+    named = values or {value: layout.classes[value] for value in sorted(layout.classes)}
+    told = tuple(dict.fromkeys(named.values()))
+    names = tuple(classes) or told or _seen(layout, ignore)
+    if ignore is not None and values and ignore in values:
+        raise BadInput(f"{root}: the value {ignore} means unlabelled, and {values[ignore]!r} too; correct one of them")
+    numbers = {value: told.index(name) for value, name in named.items()} or None
+    if classes and numbers and len(classes) != len(numbers):
+        raise BadInput(f"{root}: {len(classes)} class names given, but dataset.json has {len(numbers)}")
     if len(names) < 2 or not all(names) or len(set(names)) < len(names):
         raise BadInput(
             f"{root}: the classes {', '.join(names)!r} cannot be used; name the background first, then at least one "
             "class, each differently"
         )
-    scans = []
-    for name, files in layout.images.items():
+
+    def source(name: str) -> Source:
         labels = layout.labels.get(name)
         given = {GIVEN: (labels, ignore)} if labels is not None and ignore is not None else None
         if labels is not None and ignore is not None and (read_labels(labels).array == ignore).any():
             labels = None  # weak labels are no truth
-        scans.append(
-            from_files(
-                files,
-                labels,
-                name=name,
-                patient=patient_of(name, patient),
-                classes=len(names),
-                values=values,
-                weak=given,
-            )
+        whose = patient_of(name, patient)
+        return from_files(
+            layout.images[name], labels, name=name, patient=whose, classes=len(names), values=numbers, weak=given
         )
-    return scans, names
+
+    return each(source, layout.images), names
 
 
 def channels(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:
@@ -181,8 +210,25 @@ def patient_of(name: str, pattern: str) -> str:
 def _scans(folder: Path) -> dict[str, Path]:
     files = sorted(folder.iterdir())
     if any(is_dicom(file) for file in files if file.is_file()):
+        if whole := [f for f in files if f.is_file() and is_scan(f) and not is_series(f)]:
+            raise BadInput(
+                f"{folder}: the folder holds slices as well as whole scans such as {whole[0].name}; keep them in "
+                "different folders, or give the files"
+            )
         return {stem(folder): folder}
     return by_name(file for file in files if is_scan(file))
+
+
+def _labels(root: Path, images: Mapping[str, Path]) -> dict[str, Path]:
+    """The labels beside `images/`; masks may be called as their scans, with `_mask` behind."""
+    there = [folder for name in ("labels", "masks") if (folder := root / name).is_dir()]
+    if len(there) > 1:
+        raise BadInput(f"{root}: there are labels/ and masks/; leave one of them in the folder")
+    found = _scans(there[0]) if there else {}
+    bare = {name: name if name in images else name.removesuffix("_mask") for name in found}
+    if len(set(bare.values())) < len(bare):
+        raise BadInput(f"{there[0]}: a scan has two masks there, one of them called NAME_mask; remove one")
+    return {bare[name]: file for name, file in found.items()}
 
 
 def _single(images: dict[str, Path]) -> dict[str, tuple[Path, ...]]:

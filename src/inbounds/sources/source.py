@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from jaxtyping import Shaped, UInt8
 from inbounds.errors import BadInput
 from inbounds.scans.format import Scan
 from inbounds.scans.scan import filled, header, read_labels, same_geometry, stem
+from inbounds.scans.series import PATIENT
 
 GIVEN = "given"
 """The annotation that masks with unlabelled pixels are of, and complete ones beside them."""
@@ -60,12 +61,14 @@ class Files:
     """The files of a scan; called, they are read.
 
     Attributes:
+        name: What the scan is called.
         images: One file or folder a channel.
         labels: The label map, or `None`.
         weak: Labels given by people that are no truth: annotation name to file and its unlabelled value.
         values: From the values in the label files to classes.
     """
 
+    name: str
     images: tuple[Path, ...]
     labels: Path | None
     weak: Mapping[str, tuple[Path, int]]
@@ -73,6 +76,13 @@ class Files:
 
     def __call__(self) -> Loaded:
         """Read the voxels."""
+        try:
+            loaded = self._read()
+        except BadInput as error:
+            raise BadInput(spoken(str(error), self.name, self.images)) from error
+        return replace(loaded, notes=tuple(spoken(note, self.name, self.images) for note in loaded.notes))
+
+    def _read(self) -> Loaded:
         from inbounds.annotations.annotation import UNLABELLED  # with which comes torch, and finding scans needs none
 
         scans = [read_image(header(file)) for file in self.images]
@@ -143,17 +153,28 @@ def from_files(
         group: Such as the pathology.
     """
     weak = dict(weak or {})
-    heads, drawn = (
-        [header(file) for file in files]
-        for files in (images, [*([labels] if labels else []), *(file for file, _ in weak.values())])
-    )
-    for other in (*heads[1:], *drawn):
-        same_geometry(heads[0], other)
+    try:
+        heads, drawn = (
+            [header(file) for file in files]
+            for files in (images, [*([labels] if labels else []), *(file for file, _ in weak.values())])
+        )
+        for other in (*heads[1:], *drawn):
+            same_geometry(heads[0], other)
+    except BadInput as error:
+        raise BadInput(spoken(str(error), name, images)) from error
     shape, several = heads[0].shape, 1 + (len(heads) > 1)
     size = several * sum(head.size for head in heads) + len(drawn) * math.prod(shape)
     extent = Extent(shape, heads[0].spacing, len(heads), size + max((head.size for head in drawn), default=0))
-    load = Files(images, labels, weak, dict(values) if values else {k: k for k in range(classes)})
+    load = Files(name, images, labels, weak, dict(values) if values else {k: k for k in range(classes)})
     return Source(name, patient, load, split, phase, group, tuple(weak), labels is not None, extent)
+
+
+def spoken(text: str, name: str, files: Sequence[Path]) -> str:
+    """What is told of a scan: where its folders may name a patient, its place is called by the name made for it."""
+    if re.match(PATIENT, name):
+        for place in (place for file in files for place in (file, file.parent)):
+            text = text.replace(str(place), name)
+    return text
 
 
 def by_name(files: Iterable[Path]) -> dict[str, Path]:

@@ -44,6 +44,7 @@ def simulate(
     box_share: tuple[float, float] = (0.5, 0.9),
     settings: dict[str, Any] | None = None,
     every: int = 1,
+    overwrite: bool = False,
     track: Track[Record] = iter,
 ) -> None:
     """Draw weak labels inside the truth of each slice, and write down the facts that go with them.
@@ -62,6 +63,7 @@ def simulate(
         box_share: For boxes, the size of a region as a share of its box; the middle becomes its size in the facts.
         settings: Of the strategy, such as a radius.
         every: Of every third slice of a scan only, if 3, beginning with its second; nothing is said of the others.
+        overwrite: Take the place of an annotation of this name.
         track: Wraps the scans, for a progress bar.
     """
     if strategy not in strategies:
@@ -113,7 +115,7 @@ def simulate(
     if strategy == "box":
         low, high = box_share
         about |= {"box_share": list(box_share), "size_relative": (high - low) / (high + low)}
-    write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes))
+    write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes), overwrite=overwrite)
 
 
 def _boxed(
@@ -136,7 +138,13 @@ def _boxed(
 
 
 def import_points(
-    store: Store, file: Path, name: str, *, radius: float = 0.0, absent_elsewhere: bool = False
+    store: Store,
+    file: Path,
+    name: str,
+    *,
+    radius: float = 0.0,
+    absent_elsewhere: bool = False,
+    overwrite: bool = False,
 ) -> tuple[int, tuple[str, ...]]:
     """Labels from clicks: a table with the columns case, slice, row, column, class, in original pixels.
 
@@ -194,7 +202,7 @@ def import_points(
             "varies at most half as much within a class. If so, exchange the headings and annotate under another name"
         )
     about |= {"notes": notes} if notes else {}
-    write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes))
+    write_annotation(store, name, about, pieces(), lambda: Facts(tuple(facts), store.classes), overwrite=overwrite)
     return len(clicks), ignored
 
 

@@ -36,6 +36,9 @@ class Origin(Described):
 
     patient: Line = ""
     unlabelled: int | None = Field(default=None, ge=-(2**31), lt=2**31)
+    series: Line = ""
+    folder_names: bool = False
+    values: tuple[tuple[int, Name], ...] = ()
 
 
 class Description(Described):

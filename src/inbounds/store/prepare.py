@@ -15,7 +15,7 @@ import numpy as np
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.described import check_names, shortened, written
-from inbounds.errors import BadInput, some
+from inbounds.errors import BadInput, some, together
 from inbounds.memory import amount, require_disk
 from inbounds.progress import Track
 from inbounds.reading import regular
@@ -250,6 +250,7 @@ def prepare(
     there = {record.name for record in records}
     channels = onto.channels if onto else 0
     notes: list[str] = []
+    wrong: list[BadInput] = []
     cut: list[str] = []
     with aside(path, replace=onto is not None) as folder:
         given = [name for name in onto.annotations if name != FULL] if onto else []
@@ -278,7 +279,13 @@ def prepare(
                 append_image = images()
                 _carry_over(onto, append_image, append_weak | ({FULL: append_truth} if append_truth else {}))
             for source in track(sources):
-                scan = fit(source, plan)
+                try:
+                    scan = fit(source, plan)
+                except BadInput as error:  # the rest is read all the same, to tell all that is wrong at once
+                    wrong.append(error)
+                    continue
+                if wrong:
+                    continue
                 if append_image is None:
                     channels = scan.channels
                     append_image = images()
@@ -293,6 +300,8 @@ def prepare(
                 notes += [f"{source.name}: {note}" for note in scan.notes]
                 cut += [source.name] * scan.cut
                 records.append(replace(scan.record, first=records[-1].range.stop if records else 0))
+            if wrong:
+                raise together(wrong)
         for name in weak:
             file = folder / "annotations" / name / "labels.npy"
             about: dict[str, Any] = {"strategy": "given", "classes": list(plan.classes), "simulated": False}

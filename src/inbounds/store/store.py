@@ -12,8 +12,8 @@ Everything is written under a temporary name and renamed when complete: a half-m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -24,7 +24,7 @@ import numpy as np
 
 from inbounds.described import read_json, written
 from inbounds.errors import BadInput, nearest
-from inbounds.locks import check_free, locked
+from inbounds.locks import InUse, check_free, locked
 from inbounds.store.blocks import Images, Sums, checksum
 from inbounds.store.description import AGAIN, IMAGES, LABELS, TRUTH, About, Description, check_blocks
 from inbounds.store.facts import Fact, Facts
@@ -54,6 +54,11 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         mend(self.path)
+        for left in self.path.glob("annotations/.*.before"):  # an annotation that was being replaced
+            name = left.name.removeprefix(".").removesuffix(".before")
+            if not left.with_name(name).exists():
+                with suppress(InUse), locked(self.path / name):
+                    mend(left.with_name(name))
         described = self.path / "dataset.json"
         if not described.is_file():
             raise BadInput(
@@ -199,15 +204,18 @@ class Store:
         """What facts may speak of: scans by name."""
         return {record.name: record for record in self.records}
 
-    def check_new(self, name: str) -> None:
-        """Refuse what cannot name an annotation, or facts, that are not there yet."""
+    def check_new(self, name: str, replaced: Collection[str] = ()) -> None:
+        """Refuse what cannot name an annotation, or facts, that are not there yet, but for those to be replaced."""
         valid_name(name)
-        if name in self.fact_names:
-            raise BadInput(f"{self.path}: there are facts called {name!r} already; remove them or choose another name")
+        if name in self.fact_names and name not in replaced:
+            other = "what has it is of another kind" if replaced else "--overwrite replaces them"
+            raise BadInput(
+                f"{self.path}: there are facts called {name!r} already; choose another name, or remove them ({other})"
+            )
 
-    def import_facts(self, file: Path, name: str) -> Facts:
-        """Bring in a table that people made, after looking at every cell."""
-        with self.adding(name):
+    def import_facts(self, file: Path, name: str, *, overwrite: bool = False) -> Facts:
+        """Bring in a table that people made, after looking at every cell; in the place of another, if told."""
+        with self.adding(name, self.facts_brought if overwrite else ()):
             facts = Facts.read(file, self.classes, self.cases)
             if all(fact.present is None and not fact.known for fact in facts):
                 raise BadInput(f"{file}: no cell says anything; fill in what is known, and leave the others empty")
@@ -215,12 +223,15 @@ class Store:
         return facts
 
     @contextmanager
-    def adding(self, name: str) -> Iterator[None]:
-        """Hold the name of a new annotation, or of new facts: nobody else takes it, or replaces the store."""
+    def adding(self, name: str, replaced: Collection[str] = ()) -> Iterator[None]:
+        """Hold the name of an annotation, or of facts: nobody else takes it, or replaces the store.
+
+        It is new, or one of those that may be replaced.
+        """
         with locked(self.path / valid_name(name)):
             check_free(self.path)
             self.check_same()
-            self.check_new(name)
+            self.check_new(name, replaced)
             yield
 
     def check_same(self) -> None:
@@ -267,10 +278,21 @@ def valid_name(name: str) -> str:
 
 
 def write_annotation(
-    store: Store, name: str, about: Mapping[str, Any], pieces: Iterable[np.ndarray], facts: Callable[[], Facts]
+    store: Store,
+    name: str,
+    about: Mapping[str, Any],
+    pieces: Iterable[np.ndarray],
+    facts: Callable[[], Facts],
+    *,
+    overwrite: bool = False,
 ) -> None:
-    """Add an annotation to a store: label maps, how they were made, and the facts, asked for after the labels."""
-    with store.adding(name), aside(store.path / "annotations" / name, alone=True) as folder:
+    """Add an annotation to a store: label maps, how they were made, and the facts, asked for after the labels.
+
+    Another of its name is replaced only if that is asked for, and once the new one is complete.
+    """
+    place = store.path / "annotations" / name
+    replaced = store.annotations if overwrite else ()
+    with store.adding(name, replaced), aside(place, replace=overwrite, alone=True) as folder:
         with labels_file(folder / "labels.npy") as append:
             for piece in pieces:
                 append(piece)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int64, Shaped
 
+from inbounds.errors import each
 from inbounds.progress import Track
 from inbounds.scans.format import Spacing
 from inbounds.sources.source import Source
@@ -75,7 +76,7 @@ def choose(
     """
     if not grid and not (window and look(sources[0]).body is not None):
         return None, None
-    seen = [look(source, spacing, axis) for source in track(sources)]
+    seen = each(lambda source: look(source, spacing, axis), track(sources))
     training = [one for one, source in zip(seen, sources, strict=True) if source.split == "train"]
     return choose_grid(seen) if grid else None, choose_window(training or seen) if window else None
 
