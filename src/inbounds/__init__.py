@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from inbounds.regions.compactness import compactness
     from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
     from inbounds.regions.patches import Patches
+    from inbounds.regions.relations import distance, inclusion, offset, ratio
     from inbounds.regions.scans import Scans
     from inbounds.regions.shape import centroid, moment, spread
     from inbounds.regions.size import size
@@ -55,14 +56,18 @@ __all__ = [
     "centroid",
     "compactness",
     "cross_entropy",
+    "distance",
     "fraction",
     "hinge",
+    "inclusion",
     "log_barrier",
     "mean_intensity",
     "moment",
     "normalised_cut",
+    "offset",
     "pairwise",
     "quadratic",
+    "ratio",
     "recipes",
     "size",
     "spread",

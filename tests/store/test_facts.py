@@ -368,3 +368,42 @@ def test_what_cannot_be_true_or_may_be_misread_is_refused(tmp_path: Path, header
         read(tmp_path, header, line)
     with pytest.raises(BadInput, match=r"facts.csv: a quotation mark is not closed, which hides the lines below it"):
         read(tmp_path, header + ',"note', line, line)
+
+
+def test_rows_of_several_classes_and_of_relations(tmp_path) -> None:
+    """Written and read again they are the same, and they stand beside those of classes."""
+    file = table(
+        tmp_path,
+        "case,slice,class,size_px,ratio,offset_row,offset_col,distance_mm",
+        "patient002_ED,1,LV,40",
+        "patient002_ED,1,LV + RV,100-140",
+        "patient002_ED,,RV:LV,,0.5-0.75,3,-4,5",
+    )
+    facts = Facts.read(file, CLASSES, CASES)
+    union = Fact("patient002_ED", 1, 1, None, {"size_px_min": 100, "size_px_max": 140}, ((1, 2),))
+    numbers = {"ratio_min": 0.5, "ratio_max": 0.75, "offset_row": 3, "offset_col": -4, "distance_mm": 5}
+    related = Fact("patient002_ED", None, 1, None, numbers, ((1,), (2,)))
+    assert facts.rows == (row("patient002_ED", 1, 2, size_px=40),)
+    assert facts.relations == (union, related)
+    facts.write(tmp_path / "again.csv")
+    again = Facts.read(tmp_path / "again.csv", CLASSES, CASES)
+    assert (again.rows, again.relations) == (facts.rows, facts.relations)
+    other = replace(facts, rows=(), relations=(replace(related, known={"ratio_min": 0.5, "inclusion": 0.9}),))
+    assert facts.merged(other, "here").relations[1].known == numbers | {"inclusion": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("patient002_ED,1,RV:LV,40", r"size_px is of a class, or of several together, as LV\+MYO; write it into a row"),
+        ("patient002_ED,1,LV,,0.5", "ratio is of two regions, as LV:RV; write it into a row of its own"),
+        ("patient002_ED,1,LV+LV,40", r"class is LV\+LV; write different classes"),
+        ("patient002_ED,1,LV:RV:LV,,0.5", "class is LV:RV:LV; write different classes, as"),
+        ("patient002_ED,1,LV+MYO,40", "no class 'MYO'"),
+        ("patient002_ED,1,LV:RV,,-0.5", "ratio is -0.5; it is 0 or more"),
+        ("patient002_ED,1,LV:RV,,,1.5", "inclusion is 1.5; it is a share, from 0 to 1"),
+    ],
+)
+def test_relations_that_cannot_be(tmp_path, line, message) -> None:
+    with pytest.raises(BadInput, match=f"line 2: {message}"):
+        read(tmp_path, "case,slice,class,size_px,ratio,inclusion", line)

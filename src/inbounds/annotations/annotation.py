@@ -28,8 +28,10 @@ class Annotation:
         label: Class of each pixel, 0 for background and `UNLABELLED` (255) where unknown. Any integer type.
         facts: What is known of each image, by name: `present` (1, 0), `size`, `centroid`, ... Each is `(B, K, M)`
             with a column for every class, background included. NaN means unknown. `size_min` and `size_max` are the
-            ends of a range. `cut` is 1 where part of the region may lie outside the image, as after a shift: lower
-            bounds are then open, and all bounds on averages. Where it is NaN, labels and prediction at the rim decide.
+            ends of a range. What is known of several classes together, or of a relation, is `(B, 1, M)`, and called
+            `size(1+2)` or `ratio(1:2)`. `cut` is 1 where part of the region may lie outside the image, as after a
+            shift: lower bounds are then open, and all bounds on averages. Where it is NaN, labels and prediction at the
+            rim decide.
         scan_facts: The same of whole scans, `(S, K, M)`.
         scans: Which images are slices of the same scan. `None` when every image is a scan of its own.
         label_weight: How much the labels of each image count in the loss. `None` when all count alike, as 1.
@@ -105,15 +107,17 @@ class Annotation:
             )
         for facts in (self.facts, self.scan_facts):
             for name, fact in facts.items():
-                if fact.shape[1] != classes:
+                base, bracket, of = name.partition("(")
+                if fact.shape[1] != (1 if bracket else classes):
                     raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but there are {classes} classes")
                 bad, wanted = fact.isinf(), "finite, or NaN for unknown"
-                if name == "present":
+                if base == "present":
                     bad, wanted = ~(fact.isnan() | (fact == 0) | (fact == 1)), "0, 1 or NaN"
                 if bool(bad.any()):
                     at = tuple(bad.nonzero()[0].tolist())
                     raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}: it must be {wanted}")
-                other = facts.get(f"{name.removesuffix('_min')}_max") if name.endswith("_min") else None
+                high = f"{base.removesuffix('_min')}_max{bracket}{of}"
+                other = facts.get(high) if base.endswith("_min") else None
                 if other is not None and bool((fact > other).any()):
                     at = tuple((fact > other).nonzero()[0].tolist())
                     raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}, above its other end")

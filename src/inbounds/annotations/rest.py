@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from inbounds.regions.region import Region, any_of, select
 from inbounds.regions.scans import Scans
 
 
@@ -42,10 +43,10 @@ class Rest:
     others: Float[Tensor, "S K 1"]
     complete: Bool[Tensor, "S K 1"]
 
-    def of(self, classes: Sequence[int]) -> Rest:
-        """The same of some classes."""
-        names = ("stored", "seen", "others", "complete")
-        return replace(self, **{name: torch.stack([getattr(self, name)[:, k] for k in classes], 1) for name in names})
+    def of(self, regions: Sequence[Region]) -> Rest:
+        """The same of some regions."""
+        every = {name: ~any_of(~getattr(self, name), regions) for name in ("seen", "complete")}
+        return replace(self, stored=select(self.stored, regions), others=select(self.others, regions), **every)
 
     def to(self, device: torch.device | str) -> Rest:
         """The same on another device."""

@@ -18,6 +18,7 @@ from torch import Tensor
 from inbounds.constraints.interval import Interval, Numbers
 from inbounds.regions import Statistic, size
 from inbounds.regions.facts import range_of
+from inbounds.regions.region import fact_name
 from inbounds.regions.statistic import Number
 
 
@@ -45,12 +46,15 @@ class Knowledge:
             have = ", ".join(sorted(self.facts)) or "none"
             raise ValueError(
                 f"the bounds need the fact {name!r}, which the annotation does not give (it gives: {have}). A fact "
-                "known for some images only is NaN for the others"
+                "known for some images only is NaN for the others; one of classes taken together, or of a relation, is "
+                f"called {fact_name(name, (1, 2))} or {fact_name(name, 1, 2)}"
             )
         fact = self.facts[name]
         if fact.shape[:2] != self.like.shape[:2] or fact.shape[2] not in (1, self.like.shape[2]):
             raise ValueError(
-                f"fact {name!r} of shape {tuple(fact.shape)} does not fit values of shape {tuple(self.like.shape)}"
+                f"fact {name!r} of shape {tuple(fact.shape)} does not fit values of shape {tuple(self.like.shape)}; a "
+                "statistic gives each class a row, takes classes together by classes=[(1, 2)], or says how many it "
+                "relates"
             )
         return fact.to(self.like.dtype)
 

@@ -12,7 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inbounds.annotations import Annotation
-from inbounds.constraints.constraint import constrained, select
+from inbounds.constraints.constraint import constrained
+from inbounds.regions.region import select
 
 
 @dataclass(frozen=True)
