@@ -313,6 +313,8 @@ def known_facts(draw) -> Fact:
     )
 
 
+# What checks types while tests run looks at an item drawn at random.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=st.lists(known_facts(), max_size=6, unique_by=lambda fact: (fact.case, fact.slice, fact.klass)))
 def test_what_is_written_reads_back(tmp_path, facts) -> None:
