@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from inbounds.constraints.constraint import Constraint
     from inbounds.constraints.interval import Interval
     from inbounds.constraints.known import Known
+    from inbounds.constraints.multipliers import Multipliers
     from inbounds.constraints.penalties import hinge, log_barrier, quadratic
     from inbounds.constraints.typical import typical_values
     from inbounds.losses import Ascent, Exact, Proposals, cross_entropy
@@ -45,6 +46,7 @@ __all__ = [
     "Individual",
     "Interval",
     "Known",
+    "Multipliers",
     "Patches",
     "Proposals",
     "Regulariser",

@@ -139,8 +139,9 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path,
         ["training.data_on_device=false"],
         ["training.schedule=cosine", f"regularisers.border={{{BORDER}, schedule='lr'}}"],
         ["training.ema=0.9", "network={name='unet', settings={width=4}}"],
+        ["constraints.size.penalty={name='multipliers', step_size=0.5}", "training.batch=2"],
     ],
-    ids=["plateau", "averaged", "streamed", "fading", "unet"],
+    ids=["plateau", "averaged", "streamed", "fading", "unet", "multipliers"],
 )
 def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store, more: list[str]) -> None:
     """Stopped after each epoch, in a new trainer each time, as a run that was never stopped."""

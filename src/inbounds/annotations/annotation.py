@@ -39,6 +39,8 @@ class Annotation:
         rest: What the batch does not show of its scans. `None` when it holds whole scans.
         patches: Which part of its own image each image of the batch is, where these are not whole: facts are of what
             they were cut from. Of whole scans, `Patches` in the place of `scans` say so.
+        index: Which image of the data set each is, for penalties that remember images. `None` when nobody asks.
+        scan_index: The same of scans.
 
     Example:
         >>> label = torch.full((2, 4, 4), UNLABELLED)
@@ -55,6 +57,8 @@ class Annotation:
     rim: Bool[Tensor, "B *space"] | None = None
     rest: Rest | None = None
     patches: Patches | None = None
+    index: Integer[Tensor, " B"] | None = None
+    scan_index: Integer[Tensor, " S"] | None = None
 
     def __post_init__(self) -> None:
         if self.label.is_floating_point() or self.label.is_complex() or self.label.dtype == torch.bool:
@@ -77,6 +81,9 @@ class Annotation:
                 f"{tuple(self.rim.shape)}"
             )
         scans = self.batch if self.scans is None else self.scans.count
+        for name, index, rows in (("index", self.index, self.batch), ("scan_index", self.scan_index, scans)):
+            if index is not None and (index.shape != (rows,) or index.is_floating_point()):
+                raise ValueError(f"{name} must be whole numbers ({rows},), not {index.dtype} {tuple(index.shape)}")
         for rows, facts, what in ((self.batch, self.facts, "images"), (scans, self.scan_facts, "scans")):
             for name, fact in facts.items():
                 if not fact.is_floating_point() or fact.ndim != 3 or fact.shape[0] != rows:
@@ -149,4 +156,6 @@ class Annotation:
             rim=None if self.rim is None else self.rim.to(device),
             rest=self.rest and self.rest.to(device),
             patches=self.patches and self.patches.to(device),
+            index=None if self.index is None else self.index.to(device),
+            scan_index=None if self.scan_index is None else self.scan_index.to(device),
         )

@@ -259,6 +259,8 @@ class PatchSamples:
             None if weight is None else weight[slices],
             rim,
             patches=alone,
+            index=slices,
+            scan_index=shown.scan,
         )
 
 

@@ -109,7 +109,7 @@ class Samples:
 
     def batch(self, index: Int[Tensor, " B"]) -> Batch:
         """Slices by position, each by itself."""
-        return self._batch(index, {}, None)
+        return self._batch(index, {}, None, None)
 
     def group(self, scans: Sequence[int]) -> Group:
         """Some whole scans, ready for use."""
@@ -133,19 +133,22 @@ class Samples:
     def whole(self, group: Group) -> Batch:
         """All slices of some scans, for constraints on whole volumes."""
         facts = {name: fact[group.which] for name, fact in self.scan_facts.items()}
-        return self._batch(group.index, facts, group.scans)
+        return self._batch(group.index, facts, group.scans, group.which)
 
     def scan_batch(self, scans: Sequence[int]) -> Batch:
         """The same, of scans by number."""
         return self.whole(self.group(scans))
 
-    def _batch(self, index: Tensor, scan_facts: Mapping[str, Tensor], scans: Scans | None) -> Batch:
+    def _batch(
+        self, index: Tensor, scan_facts: Mapping[str, Tensor], scans: Scans | None, which: Tensor | None
+    ) -> Batch:
         there, here = index.to(self.labels.device), index.to(self.device)
         stored = self._stored(there if self.rows is None else self.rows[there]).to(self.device, non_blocking=True)
         label = self.labels[there].to(self.device, non_blocking=True)
         facts = {name: fact[here] for name, fact in self.facts.items()}
         label_weight = None if self.label_weight is None else self.label_weight[here]
-        return Batch(as_float(stored), Annotation(label, facts, scan_facts, scans, label_weight))
+        annotation = Annotation(label, facts, scan_facts, scans, label_weight, index=here, scan_index=which)
+        return Batch(as_float(stored), annotation)
 
     def _stored(self, rows: Tensor) -> Tensor:
         """Some slices, from memory or from the disk."""

@@ -19,7 +19,7 @@ from torch import nn
 from inbounds.batches.fact_tensors import Table, to_tensors
 from inbounds.config.settings import PARTS, Network, Settings
 from inbounds.config.volumes import in_dimensions, patch_of
-from inbounds.constraints import Bounds, Common, Constraint, Knowledge, Known, Tags, kinds, typical_values
+from inbounds.constraints import Bounds, Common, Constraint, Individual, Knowledge, Known, Tags, kinds, typical_values
 from inbounds.constraints.constraint import constrained
 from inbounds.constraints.penalties import Penalty, penalties
 from inbounds.errors import BadInput, nearest, reason
@@ -31,7 +31,7 @@ from inbounds.networks.needs import weights, without_memory
 from inbounds.networks.offline import offline
 from inbounds.regions import Motion, Region, Statistic, statistics
 from inbounds.regions.facts import range_of
-from inbounds.regions.region import consecutive, facts_of, spelled
+from inbounds.regions.region import consecutive, fact_name, facts_of, spelled
 from inbounds.regularisers import Regulariser, regularisers
 from inbounds.store.facts import given_columns
 from inbounds.store.store import Store
@@ -45,7 +45,11 @@ REGISTRIES: dict[str, Mapping[str, Any]] = {
     "project": projections,
     "network": networks,
 }
-GIVEN = {"statistic": ("probs", "image", "scans"), "term": ("probs", "image"), "penalty": ("violation",)}
+GIVEN = {
+    "statistic": ("probs", "image", "scans"),
+    "term": ("probs", "image"),
+    "penalty": ("violation", "images", "regions", "components", "values"),
+}
 """Arguments that a thing gets when it is called, not from settings."""
 _trusted: set[str] = set()
 
@@ -272,6 +276,15 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
             statistic, given = _part("statistic", written.statistic)
             numbers = chosen(name, written.classes)
             bounds = _bounds(written.bounds, statistic, store, None if facts is None else tables, numbers, K)
+            own = (fact := getattr(bounds, "fact", None) or statistic.fact, *range_of(fact))
+            several = [
+                group for group in _groups(statistic, numbers) if len(group) > 1 or not isinstance(group[0], int)
+            ]
+            if several and isinstance(bounds, Individual) and statistic.presence is None:
+                table = tables()[written.scope == "volume"]
+                if not any(fact_name(end, *group) in table for end in own for group in several):
+                    called = spelled(several[0], ["background", *classes])
+                    raise BadInput(f"nobody gave the {fact} of {called}; bring facts whose class is {called}")
             if isinstance(bounds, Known):
                 _refuse_contradiction(bounds, statistic, store, classes, tables(), written.scope, numbers)
             typical = None
@@ -323,6 +336,11 @@ def _region(name: str, written: str, classes: Sequence[str]) -> Region:
         raise BadInput(f"{name}: class {unknown[0]!r} is not trained; trained are {', '.join(classes)}")
     numbers = [classes.index(klass) + 1 for klass in parts]
     return numbers[0] if len(numbers) == 1 else tuple(sorted(numbers))
+
+
+def _groups(statistic: Statistic[...], regions: Sequence[Region] | None) -> list[tuple[Region, ...]]:
+    """What values are of, where regions are named."""
+    return [] if regions is None else consecutive(regions, statistic.relates)
 
 
 def _of_regions(table: Table, statistic: Statistic[...], regions: Sequence[Region]) -> Table:

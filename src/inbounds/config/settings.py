@@ -191,7 +191,8 @@ class ConstraintSettings(_Parts):
     `{kind = "individual", relative}` or `absolute`, `tight = "upper"`; `{kind = "known", relative, lower, upper}`, all
     that is known together; `{kind = "fixed", lower, upper}`."""
     penalty: Part = {"name": "quadratic"}
-    """What a violation costs: `quadratic`, `hinge`, `{name = "log_barrier", t = 5}`."""
+    """What a violation costs: `quadratic`, `hinge`, `{name = "log_barrier", t = 5}`,
+    `{name = "multipliers", step_size, damping}`, one for each image."""
     classes: list[str] | None = None
     """Which classes; all if not set. `"LV+MYO"` takes two together; a relation is of each and the next."""
     class_weight: list[Annotated[float, Field(ge=0, le=1000)]] | None = None

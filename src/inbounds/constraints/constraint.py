@@ -17,6 +17,7 @@ from inbounds.constraints.bounds import Bounds, Knowledge, Tags, fill, rows
 from inbounds.constraints.cut import cut_off
 from inbounds.constraints.interval import Interval, Numbers
 from inbounds.constraints.known import Known
+from inbounds.constraints.multipliers import Multipliers
 from inbounds.constraints.penalties import Penalty, quadratic
 from inbounds.regions import Patches, Scans, Statistic
 from inbounds.regions.facts import range_of
@@ -42,7 +43,8 @@ class Constraint:
     Args:
         statistic: What is measured: `size`, `centroid`, ... or your own, made with the `statistic` decorator.
         bounds: Where the interval comes from: `Known`, `Tags`, `Common`, `Individual`, `Fixed`, or your own.
-        penalty: What a violation costs: `quadratic`, `hinge`, `log_barrier(t)` or any function of a signed violation.
+        penalty: What a violation costs: `quadratic`, `hinge`, `log_barrier(t)` or any function of a signed violation;
+            or `Multipliers`, which remember images.
         classes: Which regions are constrained, `[1, (2, 3)]` being class 1, and classes 2 and 3 taken together; every
             class but background (0) if not given. A relation is of each region and the next.
         weight: The paper's lambda: a number, or a 0-d tensor.
@@ -133,10 +135,10 @@ class Constraint:
         # Both sides in one tensor: half as many small kernels.
         violation = torch.stack(self._sides(probs, image, annotation, aimed=True))
         if self.scale == "typical":
-            cost = _price(self.penalty, violation / fill(self.typical, violation[0])).sum(dim=0)
+            cost = self._price(violation / fill(self.typical, violation[0]), annotation).sum(dim=0)
         else:
             scale = self.statistic.scale(probs, **self._inputs(image, annotation))
-            cost = _price(self.penalty, violation).sum(dim=0) / scale
+            cost = self._price(violation, annotation).sum(dim=0) / scale
         if self.class_weight is not None:
             cost = cost * fill(self.class_weight, cost)
         if annotation is not None and annotation.scans is not None and self._estimates(annotation):
@@ -261,6 +263,16 @@ class Constraint:
         adds_up = self.statistic.presence is not None
         return facts_of(facts, constrained(self.classes, K), self.statistic.relates, names, adds_up=adds_up)
 
+    def _price(self, violation: Float[Tensor, "2 N C M"], annotation: Annotation | None) -> Float[Tensor, "2 N C M"]:
+        """The penalty, with open sides kept away from it: there is no logarithm of infinity."""
+        if isinstance(self.penalty, Multipliers):
+            if annotation is None:
+                return self.penalty.price(violation, None)
+            index = annotation.index if self.scope == "image" else annotation.scan_index
+            return self.penalty.price(violation, index)
+        open_side = violation == -torch.inf
+        return torch.where(open_side, 0, self.penalty(torch.where(open_side, -1, violation)))
+
     def _may_be_cut(self, annotation: Annotation) -> bool:
         return "cut" in (annotation.scan_facts if self.scope == "volume" else annotation.facts)
 
@@ -315,9 +327,3 @@ def kept(violation: Float[Tensor, "N *any"]) -> tuple[Bool[Tensor, " N"], Bool[T
     """From violations: whether each image or scan keeps to all bounds, and whether there are any."""
     flat = violation.flatten(1)
     return (flat <= 0).all(dim=1), (flat > -torch.inf).any(dim=1)
-
-
-def _price(penalty: Penalty, violation: Float[Tensor, "2 N C M"]) -> Float[Tensor, "2 N C M"]:
-    """The penalty, with open sides kept away from it: there is no logarithm of infinity."""
-    open_side = violation == -torch.inf
-    return torch.where(open_side, 0, penalty(torch.where(open_side, -1, violation)))

@@ -32,6 +32,7 @@ from inbounds.runs.checkpoint import State, load_weights
 from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import Log, Row
+from inbounds.supervision import Supervision
 from inbounds.training.data import Data
 from inbounds.training.scan_sizes import ScanSizes
 from inbounds.training.schedule import Schedule
@@ -140,9 +141,9 @@ class Trainer:
             # Shapes do not change, so that looking for the fastest kernels pays, where any will do.
             torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
         self.schedule = Schedule(training, device)
-        self.supervision = self.schedule.following(run.supervision)
         data = data or Data()
         self.samples = data.samples(run, device, "train")
+        self.supervision = self.schedule.following(self._remembering(run.supervision))
         self._require_knowledge()
         held_out = [record for record in store.records if record.split == "validation"]
         self.held_out = data.samples(run, device, "validation") if held_out else None
@@ -177,6 +178,18 @@ class Trainer:
         self.fetched: Fetched | None = None
         self.validated = self._make_validation()
         self.stream.ready()
+
+    def _remembering(self, supervision: Supervision) -> Supervision:
+        """The supervision with a multiplier for each image and scan, wherever it has some."""
+        batch = self.samples.scan_batch([0])
+        shape = batch.image.shape
+        probs = batch.image.new_zeros(shape[0], len(self.run.classes) + 1, *shape[2:])
+        counts = len(self.samples), len(self.samples.records)
+        return supervision.remembering(*counts, probs, batch.image, batch.annotation)
+
+    def _multipliers(self) -> dict[str, Tensor]:
+        """All multipliers, by what a checkpoint calls them."""
+        return {f"multipliers.{name}": values for name, values in self.supervision.multipliers.items()}
 
     def _require_knowledge(self) -> None:
         """Refuse a constraint whose bounds are not known for any image: it would never act, and nobody would see."""
@@ -284,6 +297,8 @@ class Trainer:
                     self.scan_sizes.sizes.copy_(kept["scan_sizes"])
                 if self.volumes is not None:
                     self.volumes.restore(kept)
+                for name, values in self._multipliers().items():
+                    values.copy_(kept[name])
         self.stream.ready()
         begun, before = time.monotonic(), self.state.epoch
         if self.run.epochs is None:
@@ -335,6 +350,7 @@ class Trainer:
                 self.state.tensors["scan_sizes"] = self.scan_sizes.sizes.cpu().clone()
             if self.volumes is not None:
                 self.state.tensors |= self.volumes.state()
+            self.state.tensors |= {name: values.cpu().clone() for name, values in self._multipliers().items()}
             taken = checkpoint.take(self.state, self.judged, optimiser, self.network if training.ema else None)
         for name, tensor in taken.weights.items():
             if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
@@ -403,6 +419,7 @@ class Trainer:
         networks = {id(one): one for one in (self.network, self.judged)}.values()
         tensors = [tensor for one in networks for tensor in one.state_dict().values()]
         tensors += [] if self.scan_sizes is None else [self.scan_sizes.sizes]
+        tensors += self._multipliers().values()
         kept = [tensor.clone() for tensor in tensors]
         order, drawn = self.order.get_state(), self.stream.generator.get_state()
 

@@ -52,7 +52,8 @@ class ScanSizes:
             others=torch.where(outside, remembered.nan_to_num(0.0), 0).sum(dim=1),
             complete=~(outside & remembered.isnan()).any(dim=1),
         )
-        annotation = replace(batch.annotation, scan_facts=facts, scans=Scans(place, len(index)), rest=rest)
+        scans = Scans(place, len(index))
+        annotation = replace(batch.annotation, scan_facts=facts, scans=scans, rest=rest, scan_index=scan)
         return replace(batch, annotation=annotation)
 
     @torch.no_grad()
