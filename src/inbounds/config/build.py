@@ -308,9 +308,8 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
         with _naming(f"regularisers.{name}"):
             term, given = _part("term", regulariser.term)
             how = regulariser.model_dump(include={"weight", "schedule", "where"})
-            terms.append(
-                Regulariser(partial(term, **given), classes=chosen(name, regulariser.classes), name=name, **how)
-            )
+            of = None if regulariser.classes is None else _classes(name, regulariser.classes, classes)
+            terms.append(Regulariser(partial(term, **given), classes=of, name=name, **how))
     proposals = None
     if settings.proposals is not None:
         with _naming("proposals"):
@@ -329,12 +328,17 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
         return Supervision(label_loss, list(constraints.values()), proposals, terms)
 
 
+def _classes(name: str, written: Iterable[str], classes: Sequence[str]) -> list[int]:
+    """Classes by the numbers of the network's outputs."""
+    names = list(written)
+    if unknown := [klass for klass in names if klass not in classes]:
+        raise BadInput(f"{name}: class {unknown[0]!r} is not trained; trained are {', '.join(classes)}")
+    return [classes.index(klass) + 1 for klass in names]
+
+
 def _region(name: str, written: str, classes: Sequence[str]) -> Region:
     """A class, or several as `LV+MYO`, by the numbers of the network's outputs."""
-    parts = [written] if written in classes else [part.strip() for part in written.split("+")]
-    if unknown := [klass for klass in parts if klass not in classes]:
-        raise BadInput(f"{name}: class {unknown[0]!r} is not trained; trained are {', '.join(classes)}")
-    numbers = [classes.index(klass) + 1 for klass in parts]
+    numbers = _classes(name, [written] if written in classes else map(str.strip, written.split("+")), classes)
     return numbers[0] if len(numbers) == 1 else tuple(sorted(numbers))
 
 

@@ -13,7 +13,7 @@ from inbounds.batches.samples import Group, Samples
 from inbounds.constraints.constraint import kept
 from inbounds.evaluation.overlap import Overlap, dice_per_slice, dice_per_volume, overlap
 from inbounds.inference.forward import CHUNK, probabilities
-from inbounds.regions import Region, size
+from inbounds.regions import size
 from inbounds.regions.statistic import most_probable, one_hot
 from inbounds.supervision import Supervision
 
@@ -58,7 +58,7 @@ def validate(
     network.eval()
     overlaps, soft_sizes, hard_sizes = [], [], []
     satisfied: dict[str, list[tuple[Tensor, ...]]] = {constraint.name: [] for constraint in supervision.constraints}
-    by_class: dict[Region, list[Tensor]] = {k: [] for k in range(1, len(classes) + 1) if len(classes) > 1}
+    by_class: dict[int, list[Tensor]] = {k: [] for k in range(1, len(classes) + 1) if len(classes) > 1}
     for group in samples.groups(CHUNK) if groups is None else groups:
         batch = samples.whole(group)
         probs = probabilities(network, batch.image)
@@ -67,7 +67,7 @@ def validate(
             soft, hard = (constraint.violation(probs, batch.image, batch.annotation, hard=h) for h in (False, True))
             satisfied[constraint.name].append(_inside(soft, hard))
             for place, (k, *others) in enumerate(constraint.groups(probs.shape[1])):
-                if k in by_class and not others:
+                if isinstance(k, int) and k in by_class and not others:
                     by_class[k].append(torch.stack(_inside(soft[:, place], hard[:, place])).sum(dim=1))
         soft_sizes.append(size(probs)[..., 0])
         hard_sizes.append(one_hot(mask, probs.shape[1]).flatten(2).sum(dim=2).float())

@@ -27,7 +27,7 @@ def _share(_: int, value: float, __: Geometry) -> str:
     return "" if 0 <= value <= 1 else "it is a share, from 0 to 1"
 
 
-@statistic(columns=FactColumns(("ratio",), refused=_not_negative), relates=2)
+@statistic(scale=lambda *_, **__: 1.0, columns=FactColumns(("ratio",), refused=_not_negative), relates=2)
 def ratio(probs: Probs, *, scans: Scans | None = None) -> Float[Tensor, "N K-1 1"]:
     """The size of each region over that of the next, `V_A / V_B`.
 
@@ -42,7 +42,7 @@ def ratio(probs: Probs, *, scans: Scans | None = None) -> Float[Tensor, "N K-1 1
     return sizes[:, :-1] / sizes[:, 1:].clamp(min=1)
 
 
-@statistic(columns=FactColumns(("inclusion",), refused=_share), relates=2)
+@statistic(scale=lambda *_, **__: 1.0, columns=FactColumns(("inclusion",), refused=_share), relates=2)
 def inclusion(probs: Probs, reach: int = 1, *, scans: Scans | None = None) -> Float[Tensor, "N K-1 1"]:
     """How far each region A lies inside the next, B: the share of A and its surroundings that B has.
 

@@ -66,7 +66,9 @@ def _of_several(supervision: Supervision, K: int) -> dict[str, Tensor]:
     found = {}
     for one in supervision.constraints:
         fact, columns = getattr(one.bounds, "fact", None) or one.statistic.fact, one.statistic.columns
-        for group in one.groups(K) if columns is not None else ():
+        if columns is None:
+            continue
+        for group in one.groups(K):
             if len(group) > 1 or not isinstance(group[0], int):
                 found[fact_name(fact, *group)] = torch.full((1, 1, len(columns.names)), torch.nan)
     return found
