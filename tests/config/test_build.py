@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from inbounds import Ascent, Exact, Known, Supervision
+from inbounds import Ascent, Common, Exact, Known, Supervision
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.batches.samples import load
 from inbounds.config import Settings, network_of, read_settings, supervision_of
@@ -280,3 +280,12 @@ def test_a_common_range_of_what_turns_with_images_is_refused_where_they_are_turn
         read_settings("partial", None, [order, "augment.flip=true"])
     sized = "constraints.near={statistic='distance', bounds={kind='fixed', upper=9}, classes=['RV', 'LV']}"
     assert read_settings("partial", None, [sized, "augment.flip=true"]).constraints
+
+
+def test_a_population_takes_the_place_of_a_range(store: Store) -> None:
+    (constraint,) = made(
+        store, "common", "constraints.size.bounds.mean=300", "constraints.size.bounds.sd=50"
+    ).constraints
+    assert constraint.bounds == Common(200, 400)
+    with pytest.raises(BadInput, match="give mean and sd, or lower and upper, or a patient"):
+        made(store, "common", "constraints.size.bounds.mean=300")

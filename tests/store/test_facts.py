@@ -409,3 +409,46 @@ def test_rows_of_several_classes_and_of_relations(tmp_path) -> None:
 def test_relations_that_cannot_be(tmp_path, line, message) -> None:
     with pytest.raises(BadInput, match=f"line 2: {message}"):
         read(tmp_path, "case,slice,class,size_px,ratio,inclusion", line)
+
+
+def test_an_earlier_number_and_a_plausible_change_are_a_range(tmp_path) -> None:
+    (one,) = read(tmp_path, "case,class,volume_ml,change", "large,LV,100,0.1")
+    assert one.known == pytest.approx({"volume_ml_min": 90, "volume_ml_max": 110})
+    (one,) = read(tmp_path, "case,class,volume_ml,change", "large,LV,100,-0.2-0.5")
+    assert one.known == pytest.approx({"volume_ml_min": 80, "volume_ml_max": 150})
+    (one,) = read(tmp_path, "case,class,volume_ml,change_max", "large,LV,100,0.5")
+    assert one.known == pytest.approx({"volume_ml_min": 100, "volume_ml_max": 150})
+    (one,) = read(tmp_path, "case,class,volume_ml,change", "large,LV,100,-1-0")
+    assert one.known == {"volume_ml_max": 100}
+
+
+def test_a_population_is_a_range_for_every_scan_that_says_nothing_itself(tmp_path) -> None:
+    header = "case,class,present,size_px,sd"
+    found = read(
+        tmp_path, header, "*,LV,,300,50", "large,LV,,123", "patient001_ED,LV,0", "patient002_ED,LV", "*,RV,,9,6"
+    )
+    wanted = {"size_px_min": 200, "size_px_max": 400}
+    assert {(f.case, f.klass): (f.present, f.known) for f in found} == {
+        ("large", 2): (None, {"size_px": 123}),
+        ("patient001_ED", 2): (False, {}),
+        ("patient002_ED", 2): (None, wanted),
+        **{(case, 1): (None, {"size_px_max": 21}) for case in CASES},
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("*,1,LV,9,,2", "slice is 1 of every scan; leave it empty: whole scans are meant"),
+        ("large,,LV,,,2", "sd is of one number, and the row has 0"),
+        ("large,,LV,1-9,,2", "sd is of one number, and the row has 2"),
+        ("large,,LV,9,0.1,2", "sd is 2; give 0 or more, or a change, not both"),
+        ("large,,LV,9,,-2", "sd is -2; give 0 or more"),
+        ("large,,LV,9,0.5-0.1", "change goes from 0.5 to 0.1"),
+        ("large,,LV,9,-3-1", "change is -3-1, a share"),
+        ("*,,LV,99999999999,0.1", "is more than there are"),
+    ],
+)
+def test_populations_and_changes_that_cannot_be(tmp_path, line, message) -> None:
+    with pytest.raises(BadInput, match=f"line 2: .*{message}"):
+        read(tmp_path, "case,slice,class,size_px,change,sd", line)

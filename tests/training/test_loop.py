@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import signal
 import subprocess
@@ -164,6 +165,18 @@ def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store, 
         except KeyboardInterrupt:
             continue
     assert kept(whole) == kept(pieces)
+
+
+def test_bounds_that_cannot_hold_together_are_told_before_the_first_step(tmp_path: Path, store: Store) -> None:
+    def notes(name: str, *changes: str, classes: tuple[str, ...] = ("LV", "RV")) -> tuple[str, ...]:
+        exact = "proposals.project=exact"
+        run = start(tmp_path / name, store, "proposals_common", exact, *changes, classes=list(classes))
+        return Trainer(run).notes
+
+    assert notes("well") == ()
+    (told,) = notes("wrong", "constraints.size.bounds.lower=2000", "constraints.size.bounds.upper=2300")
+    assert re.match(r"Warning: bounds cannot hold together on phantom\d+_E[DS] slice \d+, ", told)
+    assert told.endswith("; the nearest that can are kept to")
 
 
 def test_streamed_data_train_as_resident_ones(tmp_path: Path, store: Store) -> None:

@@ -117,7 +117,7 @@ def arguments(what: str, name: str = "") -> list[str]:
         return sorted({key for each in REGISTRIES[what] for key in arguments(what, each)})
     function = thing(what, name)
     names = inspect.signature(getattr(function, "function", function)).parameters
-    fitted = ["patient"] if function is Common else []  # instead of a range, a patient to fit it on
+    fitted = ["patient", "mean", "sd"] if function is Common else []  # instead of a range
     return [key for key in names if key not in GIVEN.get(what, ())] + fitted
 
 
@@ -426,6 +426,10 @@ def _bounds(
 ) -> Bounds:
     kind, given = _part("bounds", written)
     patient = given.pop("patient", None) if kind is Common else None
+    if kind is Common and {"mean", "sd"} & set(given):
+        if set(given) != {"mean", "sd"} or patient is not None:
+            raise ValueError("give mean and sd, or lower and upper, or a patient to fit them on")
+        return Common.around(**given)
     if patient is None:
         return kind(**given)  # type: ignore[no-any-return]
     if given:

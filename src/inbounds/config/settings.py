@@ -187,7 +187,7 @@ class ConstraintSettings(_Parts):
     """What is measured: `size`, `centroid`, `spread`, `{name = "moment", order = 2}`, `mean_intensity`, ...; of two
     regions `ratio`, `inclusion`, `distance`, `offset`."""
     bounds: Part
-    """`tags`; `{kind = "common", lower, upper}` or `{kind = "common", patient}`, fitted on one patient;
+    """`tags`; `{kind = "common", lower, upper}`, or `mean` and `sd` of a population, or `patient`, fitted on one;
     `{kind = "individual", relative}` or `absolute`, `tight = "upper"`; `{kind = "known", relative, lower, upper}`, all
     that is known together; `{kind = "fixed", lower, upper}`."""
     penalty: Part = {"name": "quadratic"}

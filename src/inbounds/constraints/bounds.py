@@ -176,6 +176,24 @@ class Common(_Range):
         return _where_present(*self.sides(knowledge.like), knowledge)
 
     @classmethod
+    def around(cls, mean: float | Sequence[float], sd: float | Sequence[float], within: float = 2.0) -> Common:
+        """The range of a population, `mean - within sd` to `mean + within sd`; two SD are 95 % of it.
+
+        Args:
+            mean: A number, or one for each constrained class.
+            sd: Likewise.
+            within: How many standard deviations.
+
+        Example:
+            >>> Common.around(142, 20)
+            Common(lower=102.0, upper=182.0)
+        """
+        middle, width = rows(mean), within * rows(sd)
+        if not bool((middle.isfinite() & width.isfinite() & (width >= 0)).all()):
+            raise ValueError(f"a population has a finite mean and an SD of 0 or more, not {mean} and {sd}")
+        return cls(middle - width, middle + width)
+
+    @classmethod
     def fit(
         cls,
         facts: Mapping[str, Float[Tensor, "N K M"]],

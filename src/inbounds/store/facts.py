@@ -9,6 +9,9 @@ original file, brightness in its original values: whoever fills in the table nee
 The columns after `present` are those of `inbounds.regions.statistics`. Each may hold a range, `800-1200`, or have two
 more beside it for the ends, `size_px_min` and `size_px_max`. `LV+MYO` in the place of a class is both together;
 `LV:RV` relates one to the other, and has columns of its own.
+
+A number may be a population's mean beside its standard deviation `sd`, for every scan where the case is `*`; or that of
+the patient's earlier scan, beside the share `change` by which it may have changed since. Both are kept as ranges.
 """
 
 from __future__ import annotations
@@ -29,6 +32,11 @@ from inbounds.writing import write_table
 
 _YES_NO = {"1": True, "yes": True, "true": True, "y": True, "0": False, "no": False, "false": False, "n": False}
 _KEYS = ("case", "slice", "class", "present")
+_OTHERS = ("sd", "change")
+EVERY = "*"
+"""In the place of a case: every scan of the store."""
+WITHIN = 2.0
+"""So many standard deviations around a mean: 95 % of a population."""
 
 
 def given_columns(relates: int = 1) -> dict[str, FactColumns]:
@@ -110,18 +118,26 @@ class Facts:
     @classmethod
     def read(cls, path: Path, classes: Sequence[str], cases: Mapping[str, Record]) -> Facts:
         """Read a table, looking at every cell. Columns may be left out; classes are given by name or number."""
-        known = [*_columns_of(1), *_columns_of(2)]
-        ends = [end for column in known for end in range_of(column)]
-        lines, ignored = read_table(path, [*_KEYS, *known, *ends], ("case", "class"))
+        columns = [*_KEYS, *_OTHERS, *range_of("change"), *known_columns()]
+        lines, ignored = read_table(path, columns, ("case", "class"))
         rows: dict[object, Fact] = {}
-        for line in lines:
-            fact = _fact(line, known, classes, cases)
+        for line in (line for line in lines if line.cells["case"] != EVERY):
+            fact = fact_of(line, classes, cases)
             if fact.key in rows:
                 raise BadInput(
                     f"{line.where}: a second row for {fact.case}, slice {line.cells['slice'] or 'none'}, "
                     f"class {line.cells['class']}; keep one of them"
                 )
             rows[fact.key] = fact
+        general: dict[object, Fact] = {}
+        for line in (line for line in lines if line.cells["case"] == EVERY):
+            for fact in _of_all(line, classes, cases):
+                if fact.key in general:
+                    raise BadInput(f"{line.where}: a second row for every scan, class {line.cells['class']}; keep one")
+                general[fact.key] = fact
+        for key, fact in general.items():
+            if key not in rows or (not rows[key].known and rows[key].present is not False):
+                rows[key] = fact
         return cls((), tuple(classes), ignored)._with(rows.values())
 
     def _with(self, facts: Iterable[Fact]) -> Facts:
@@ -172,7 +188,24 @@ def _cell(value: bool | float | None) -> str:
     return str(int(value)) if float(value).is_integer() else f"{value:.6g}"
 
 
-def _fact(line: Row, known: Sequence[str], classes: Sequence[str], cases: Mapping[str, Record]) -> Fact:
+def known_columns() -> list[str]:
+    """All columns of numbers, and those of their ends."""
+    known = [*_columns_of(1), *_columns_of(2)]
+    return [*known, *(end for column in known for end in range_of(column))]
+
+
+def _of_all(line: Row, classes: Sequence[str], cases: Mapping[str, Record]) -> Iterator[Fact]:
+    """A row on every scan, as facts of each."""
+    if line.cells["slice"]:
+        raise BadInput(
+            f"{line.where}: slice is {line.cells['slice']} of every scan; leave it empty: whole scans are meant"
+        )
+    for name in cases:
+        yield fact_of(replace(line, cells={**line.cells, "case": name}), classes, cases)
+
+
+def fact_of(line: Row, classes: Sequence[str], cases: Mapping[str, Record]) -> Fact:
+    """The fact that a line of a table gives, once every cell was looked at."""
     regions = _regions(line, classes)
     if regions:
         line = replace(line, cells={**line.cells, "class": str(regions[0][0])})
@@ -180,7 +213,8 @@ def _fact(line: Row, known: Sequence[str], classes: Sequence[str], cases: Mappin
     text = line.cells["present"]
     if text and text.lower() not in _YES_NO:
         raise BadInput(f"{line.where}: present is {text!r}; write 1 or 0, or leave it empty")
-    numbers = {name: number for column in known for name, number in line.numbers(column).items()}
+    given = [*_columns_of(1), *_columns_of(2)]
+    numbers = _widened(line, {name: number for column in given for name, number in line.numbers(column).items()})
     fact = Fact(case.name, index, klass, _YES_NO.get(text.lower()), numbers, regions)
     usable = [
         c
@@ -194,6 +228,30 @@ def _fact(line: Row, known: Sequence[str], classes: Sequence[str], cases: Mappin
     for name, columns in fact.columns.items():
         _check(line, fact, name, columns, case.geometry(index))
     return fact
+
+
+def _widened(line: Row, numbers: dict[str, float]) -> dict[str, float]:
+    """A number as a range: a mean with two standard deviations, an earlier number with its change."""
+    told = [column for column in (*_OTHERS, *range_of("change")) if line.cells.get(column)]
+    if not told:
+        return numbers
+    if len(numbers) != 1 or next(iter(numbers)) not in (*_columns_of(1), *_columns_of(2)):
+        raise BadInput(f"{line.where}: {told[0]} is of one number, and the row has {len(numbers)}; give one, no range")
+    ((column, number),) = numbers.items()
+    sd, change = line.number("sd"), line.numbers("change")
+    if (sd is not None and change) or (sd is not None and sd < 0):
+        raise BadInput(f"{line.where}: sd is {line.cells['sd']}; give 0 or more, or a change, not both")
+    if sd is not None:
+        low, high = number - WITHIN * sd, number + WITHIN * sd
+    else:
+        least, most = (change.get(end) for end in range_of("change"))
+        both = change.get("change", 0.0)
+        least, most = -both if least is None else least, both if most is None else most
+        if not -1 <= least <= most:
+            raise BadInput(f"{line.where}: change is {line.cells['change']}, a share, such as 0.1, or from -0.1 to 0.3")
+        low, high = number * (1 + least), number * (1 + most)
+    ends = dict(zip(range_of(column), (low, high), strict=True))
+    return ends if low > 0 or number < 0 else {range_of(column)[1]: high}
 
 
 def _regions(line: Row, classes: Sequence[str]) -> tuple[tuple[int, ...], ...]:

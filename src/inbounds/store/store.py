@@ -207,10 +207,19 @@ class Store:
 
     def import_facts(self, file: Path, name: str) -> Facts:
         """Bring in a table that people made, after looking at every cell."""
+        return self.add_facts(name, lambda: self.read_facts(file))
+
+    def read_facts(self, file: Path) -> Facts:
+        """A table that people made, once every cell was looked at."""
+        facts = Facts.read(file, self.classes, self.cases)
+        if all(fact.present is None and not fact.known for fact in (*facts.rows, *facts.relations)):
+            raise BadInput(f"{file}: no cell says anything; fill in what is known, and leave the others empty")
+        return facts
+
+    def add_facts(self, name: str, read: Callable[[], Facts]) -> Facts:
+        """Keep facts, asked for once their name is known to be free."""
         with self.adding(name):
-            facts = Facts.read(file, self.classes, self.cases)
-            if all(fact.present is None and not fact.known for fact in facts):
-                raise BadInput(f"{file}: no cell says anything; fill in what is known, and leave the others empty")
+            facts = read()
             facts.write(self.path / "facts" / f"{name}.csv")
         return facts
 

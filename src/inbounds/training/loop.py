@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,6 +26,7 @@ from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
 from inbounds.inference.volumes import volume_ranges
 from inbounds.locks import locked
+from inbounds.losses import Proposals
 from inbounds.networks import sees_volumes
 from inbounds.runs import checkpoint
 from inbounds.runs.checkpoint import State, load_weights
@@ -158,7 +159,7 @@ class Trainer:
         )
         self.order = torch.Generator().manual_seed(run.seed)
         self.state = State(lr=training.lr)
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = self._impossible()
         self.warned: set[str] = set()
         self.validation: dict[str, float] = {}
         self.progress: Progress | None = None
@@ -209,6 +210,30 @@ class Trainer:
                 f"{run.settings.recipe!r} would learn from the labels alone; name other facts with --facts (there are: "
                 f"{have}), or write some with `inbounds facts`"
             )
+
+    def _impossible(self) -> tuple[str, ...]:
+        """Where bounds that proposals keep to cannot hold together, in a sentence."""
+        proposals, places = self.supervision.proposals, list[str]()
+        if not isinstance(proposals, Proposals):
+            return ()
+        for group in self.samples.groups(CHUNK):
+            batch = self.samples.whole(group)
+            shape, K = batch.image.shape, len(self.run.classes) + 1
+            even = batch.image.new_full((shape[0], K, *shape[2:]), -math.log(K))
+            cannot = ~proposals.possible(even, batch.annotation).cpu()
+            if proposals.constraint.scope == "volume":
+                places += [self.samples.records[scan].name for scan in group.which.cpu()[cannot].tolist()]
+            else:
+                places += self._slices(group.index.cpu()[cannot].tolist())
+        if not places:
+            return ()
+        return (f"Warning: bounds cannot hold together on {some(places, NAMED)}; the nearest that can are kept to",)
+
+    def _slices(self, positions: Sequence[int]) -> list[str]:
+        """Slices by the names of their scans."""
+        owners = self.samples.scans.index.cpu()[torch.tensor(positions, dtype=torch.long)].tolist()
+        places = zip(owners, positions, strict=True)
+        return [f"{self.samples.records[n].name} slice {at - self.samples.slices_of(n).start}" for n, at in places]
 
     def _make_step(self) -> Step:
         training = self.run.settings.training
@@ -521,13 +546,10 @@ class Trainer:
                 self._warn(klass, f"{empty} after epoch {number} of {epochs}")
 
     def _stop(self, epoch: int, at: int, caught: dict[str, float]) -> None:
-        index, records = self.step.plan[at - 1], self.samples.records
-        index = index if self.volumes is None else self.volumes.patches.slices_of(index)
-        owners = self.samples.scans.index.cpu()[index].tolist()
-        places = zip(owners, index.tolist(), strict=True)
-        named = [f"{records[scan].name} slice {place - self.samples.slices_of(scan).start}" for scan, place in places]
+        index = self.step.plan[at - 1]
+        named = self._slices((index if self.volumes is None else self.volumes.patches.slices_of(index)).tolist())
         if self.whole_scans:
-            named = [records[owners[0]].name]
+            named = [named[0].rpartition(" slice ")[0]]
         terms = ", ".join(f"{name} {value:g}" for name, value in caught.items())
         cases = some(named, NAMED)
         kept = f"The checkpoint after epoch {epoch - 1} is kept" if epoch > 1 else "No epoch is finished yet"
