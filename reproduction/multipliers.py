@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,14 +44,14 @@ Price = Callable[[Tensor, Annotation], Tensor]
 
 def penalties(typical: Sequence[float], images: int) -> dict[str, Constraint]:
     """What is compared: the paper's penalty and weight, the default method's, and multipliers."""
-    C, how = len(typical), {"scale": "typical", "typical": typical}
+    C, how = len(typical), partial(Constraint, size, BOUNDS, scale="typical", typical=typical)
     made = {
         "quadratic, weight 0.05": Constraint(size, BOUNDS, weight=0.05),
-        "hinge, weight 3 (default)": Constraint(size, BOUNDS, hinge, weight=3.0, ramp=WAIT, **how),
+        "hinge, weight 3 (default)": how(penalty=hinge, weight=3.0, ramp=WAIT),
     }
     for step_size, damping in ((0.1, 0.0), (0.1, 1.0)):
         name = f"multipliers, step {step_size:g}" + (f", damping {damping:g}" if damping else "")
-        made[name] = Constraint(size, BOUNDS, Multipliers(step_size, damping, images, C), **how)
+        made[name] = how(penalty=Multipliers(step_size, damping, images, C))
     return made
 
 

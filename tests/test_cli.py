@@ -137,9 +137,9 @@ class TestFacts:
         assert "line 3: 'left ventricle 0.04-0.06 ml': b, LV: volume_ml_min 0.04, volume_ml_max 0.06" in outcome.out
         assert "3 facts; nothing was brought in" in outcome.out
         assert "line 2: 'EF 57 %' was not understood: no number with a unit that is known" in outcome.err
-        assert store.fact_names == {}
+        assert store.fact_names == []
         assert "3 facts as 'reports'" in done(*words, "--name", "reports").out
-        assert [fact.known for fact in store.facts("reports")][0] == {"volume_ml": 0.05}
+        assert store.facts("reports").rows[0].known == {"volume_ml": 0.05}
         (tmp_path / "reports.csv").write_text("case,report\na,nothing to say\n")
         refused(*words, "--name", "more", saying=["nothing was understood", "--dry-run"], folder=tmp_path)
         refused(
@@ -150,7 +150,7 @@ class TestFacts:
         (tmp_path / "facts.csv").write_text("case,class,size_px,ratio\na,LV,30,\na,LV:RV,,0.5\n")
         words = ("facts", store.path, "--import", tmp_path / "facts.csv")
         assert "2 facts; nothing was brought in" in done(*words, "--dry-run").out
-        assert store.fact_names == {}
+        assert store.fact_names == []
         assert "2 facts as 'mine'" in done(*words, "--name", "mine").out
 
     def test_export_of_what_was_simulated(self, store: Store, tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ class ConstraintSettings(_Parts):
     `{name = "multipliers", step_size, damping}`, one for each image."""
     classes: list[str] | None = None
     """Which classes; all if not set. `"LV+MYO"` takes two together; a relation is of each and the next."""
-    class_weight: list[Annotated[float, Field(ge=0, le=1000)]] | None = None
+    class_weight: list[Weight] | None = None
     """How much each of them counts, or each relation; all alike if not set."""
     weight: float = Field(default=0.01, ge=0, le=1e9)
     """Of the penalty in the loss."""

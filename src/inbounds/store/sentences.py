@@ -144,6 +144,8 @@ def _numbers(found: re.Match[str]) -> dict[str, str]:
         None if text is None else float(text.replace(",", ".")) * factor for text in (found["one"], found["two"])
     )
     assert one is not None
+    low: float | None
+    high: float | None
     if two is not None:
         low, high = (one - two, one + two) if found["to"] in ("+/-", "\u00b1") else (one, two)
     elif found["least"] or found["most"]:
