@@ -99,7 +99,8 @@ def test_classes_apart_and_violations() -> None:
 @pytest.mark.parametrize("space", [PLANE, pytest.param(VOLUME, marks=pytest.mark.slow)], ids=["2d", "3d"])
 def test_several_regions_at_once(space) -> None:
     logits, image, annotation = batch(3, space)
-    compiles(lambda z: Supervision(constraints=related())(z, image, annotation).total, logits)
+    supervise = Supervision(constraints=related())
+    compiles(lambda z: supervise(z, image, annotation).total, logits)
 
 
 def test_exact_proposals_of_several_classes_together() -> None:
