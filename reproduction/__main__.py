@@ -30,7 +30,7 @@ def reproduce(
         str,
         typer.Option(
             help="paper: as the authors ran it; default: as `inbounds train` plans it, for a GPU, and what `ablation` "
-            "takes; fast: an older way, for a GPU; small: for a CPU."
+            "takes; small: for a CPU."
         ),
     ] = "paper",
     rows: Annotated[str, typer.Option(help="Which rows, such as full,individual; all if not given.")] = "",

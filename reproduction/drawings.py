@@ -14,13 +14,12 @@ from reproduction.results import Collected, counts, rows_of
 
 
 def figures(name: str, preset: str, runs: Sequence[Collected]) -> dict[str, Any]:
-    """What each figure of an experiment shows, by the name of its file; only those that have anything to show."""
-    panels = curves(name, preset, runs)
+    """What each figure of an experiment shows, by the name of its file; only those that have anything to compare."""
+    panels, by_row = curves(name, preset, runs), rows_of(name, preset, runs)
     shown: dict[str, Any] = {"curves": (panels,)} if panels else {}
     for across in experiment(name).levels:
-        lines = levels(name, preset, runs, across)
-        if any(not math.isnan(mean) for line in lines for mean, _ in line.ours):
-            shown[across.stem] = (across.across, _places(across), lines)
+        if any(len({row for row in rows.values() if by_row[row]}) > 1 for rows in across.lines.values()):
+            shown[across.stem] = (across.across, _places(across), levels(name, preset, runs, across))
     return shown
 
 

@@ -53,7 +53,6 @@ class Row(Model):
         recipe: What is known.
         settings: Of this row alone.
         weight: Of the recipe's own bounds, as the paper weighs them; a plan has weights of its own.
-        presets: Settings of this row in some presets only.
         seeds: Weak labels other than the experiment's.
         labels: Or those that a store came with, by name.
         facts: What people bring beside the labels; else what the simulation of labels wrote down.
@@ -67,7 +66,6 @@ class Row(Model):
     recipe: str
     settings: dict[str, Any] = Field(default_factory=dict)
     weight: float | None = None
-    presets: dict[str, dict[str, Any]] = Field(default_factory=dict)
     seeds: Seeds | None = None
     labels: str = ""
     facts: Brought | None = None
@@ -173,7 +171,7 @@ def settings_of(
 ) -> Settings:
     """The settings of a row: of the experiment, of the preset, its own, then single changes, each above the last.
 
-    What an experiment or a row says of the preset counts above what the preset says of itself. Where a preset plans,
+    What an experiment says of the preset counts above what the preset says of itself. Where a preset plans,
     the plan takes the place of the experiment's settings; without one, the settings are what a person would give.
     Without a store, the first patient has no name yet.
     """
@@ -189,7 +187,7 @@ def settings_of(
         layers += [] if about.weight is None else [{"weight": about.weight}]
         around = {"bounds": {"relative": about.margin}}
         layers += [] if about.margin is None else [{"constraints": {"size": around, "volume": around}}]
-    layers += [about.settings, about.presets.get(preset, {})]
+    layers.append(about.settings)
     if store is not None:
         first = next(record.patient for record in store.records if record.split == "train")
         layers = [_named(layer, first) for layer in layers]

@@ -118,8 +118,9 @@ def planned(
     chosen = plan(given, store, labels, facts, table.classes, gpu=True, margin=margin)
     how: Preset = presets()[preset]
     training = [record.slices for record in store.records if record.split == "train"]
-    share = given.hybrid.full_scans / len(training) if given.hybrid.only_full else 1.0
-    slices = share * sum(training)
+    mixed, repeat = given.hybrid, chosen.settings.get("hybrid", {}).get("repeat", 1)
+    scans = mixed.full_scans if mixed.only_full else len(training) + (repeat - 1) * mixed.full_scans
+    slices = scans / len(training) * sum(training)
     pace = {"repeats": math.ceil(how.slices / slices)}
     layer = chosen.settings | {"training": chosen.settings["training"] | pace}
     whole = settings_of(table, row, preset, store, changes, layer)

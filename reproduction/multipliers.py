@@ -33,7 +33,7 @@ from inbounds.batches.samples import Samples, by_slice, load, truth_of
 from inbounds.cli import run_program
 from inbounds.config.plan import SHARE, WAIT
 from inbounds.evaluation.overlap import dice_per_volume, overlap
-from inbounds.networks import build, heads
+from inbounds.networks import InitialShare, build
 from inbounds.regions.statistic import most_probable
 from inbounds.store.store import Store
 
@@ -138,7 +138,7 @@ def trained(
     """Steps until all training bounds hold, the shares that hold at the end in training and held out, and the DSC."""
     torch.manual_seed(0)
     order = torch.Generator().manual_seed(0)
-    network = heads["initial_share"](build("unet", store.channels, samples.classes, width=8), SHARE, samples.classes)
+    network = InitialShare(build("unet", store.channels, samples.classes, width=8), SHARE, samples.classes)
     adam = torch.optim.Adam(network.parameters(), lr=2e-3)
     supervise, first, step = Supervision(cross_entropy), "never", 0
     steps = epochs * -(-len(samples) // 8)

@@ -50,7 +50,7 @@ def rewrite(page: Path, root: Path, collected: Sequence[Collected]) -> str:
     Args:
         page: A Markdown file. Marks name an experiment, all presets of which are shown, or `experiment:preset`, or
             `experiment:preset,preset` for presets side by side, of which `experiment:preset,preset:row,row` shows some
-            rows. Marks of benchmarks are those of `benchmarks.tables.filled`.
+            rows, without figures. Marks of benchmarks are those of `benchmarks.tables.filled`.
         root: The folder of results, with tables and figures in `experiment/preset`; benchmarks are in `bench`.
         collected: What is in it.
     """
@@ -68,6 +68,8 @@ def rewrite(page: Path, root: Path, collected: Sequence[Collected]) -> str:
         wanted = _wanted(page, name, named, collected)
         if named and len(wanted) > 1:
             body = comparison(name, wanted, collected, shown)
+        elif shown:
+            body = "\n".join(table(name, preset, collected, shown) for preset in wanted)
         else:
             body = "\n".join(_shown(page, root, name, preset, collected) for preset in wanted)
         return f"{start}\n{body}\n{end}"

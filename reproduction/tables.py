@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from statistics import fmean, stdev
 from typing import Any, get_args
 
@@ -17,11 +18,15 @@ SPEED = ("device", "threads", "data_on_device", "cuda_graphs", "compile", "save_
 """Settings of training that change where and how fast a run is, and no result."""
 
 
-def table(name: str, preset: str, collected: Sequence[Collected]) -> str:
-    """The paper's table with ours beside it, in Markdown; rows that were not run are named below it."""
+def table(name: str, preset: str, collected: Sequence[Collected], rows_shown: Sequence[str] = ()) -> str:
+    """The paper's table with ours beside it, in Markdown; rows that were not run are named below it.
+
+    Where some rows are named, these alone are shown, in that order.
+    """
     about, theirs, shown = experiment(name), paper(name), _shown(name)
     lines = [[*about.columns, *(["paper"] if theirs else []), *shown, "runs"]]
     by_row = rows_of(name, preset, collected)
+    by_row = {row: by_row[row] for row in rows_shown or by_row}
     missing = [row for row, runs in by_row.items() if not runs]
     if not theirs and len(missing) == len(by_row):
         return "Not run yet.\n"
@@ -128,7 +133,7 @@ def _notes(preset: str, by_row: dict[str, list[Collected]]) -> list[str]:
         patient = bounds.get("patient")
         if patient:
             (size,) = (phrase for phrase in run.about["known"] if phrase.startswith("size"))
-            size, _, _ = size.partition(" (aiming")  # which is a setting, not what was fitted
+            size, _, _ = size.partition(" (aiming")  # which was a setting, not what was fitted
             fitted.setdefault(f"Common bounds fitted on {patient}: {size}.", "")
     return [*notes, *fitted]
 
@@ -143,12 +148,27 @@ def _as_now(run: Collected) -> bool:
     if not settings or preset not in presets() or run.row not in experiment(name).rows:
         return True
     try:
-        had = Settings.model_validate(settings)
+        had = Settings.model_validate(_without_gone(settings))
     except ValidationError:
         return False
     chosen = (run.about.get("plan") or {}).get("settings")
     now = settings_of(experiment(name), run.row, preset, None, run.about.get("changes", []), chosen)
     return _deciding(had) == _deciding(now)
+
+
+def _without_gone(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that exist no longer and were off."""
+    kept = deepcopy(dict(settings))
+    try:
+        Settings.model_validate(settings)
+    except ValidationError as error:
+        for one in error.errors():
+            if one["type"] == "extra_forbidden" and not one["input"]:
+                group: Any = kept
+                for name in one["loc"][:-1]:
+                    group = group[name]
+                del group[one["loc"][-1]]
+    return kept
 
 
 def _deciding(settings: Settings) -> dict[str, Any]:

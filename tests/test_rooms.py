@@ -65,7 +65,6 @@ WITHOUT_TWIN = {
     "inference/prediction.py": "tests/inference/test_predictor.py",
     "evaluation/evaluate.py": "tests/training/test_loop.py compares it with what the run measured",
     "config/read.py": "tests/config/test_settings.py and tests/config/test_build.py",
-    "networks/heads.py": "tests/networks/test_build.py",
     "training/selection.py": "tests/training/test_promises.py",
     "training/data.py": "tests/training/test_train_many.py and test_loop.py",
     "training/step.py": "tests/training/test_stream.py and test_loop.py",

@@ -49,15 +49,6 @@ def test_proposals(store: Store, recipe: str, changes: list[str], project: objec
     assert (proposals.project, proposals.harden) == (project, harden)
 
 
-@pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume", "proposals_individual", "centroid"])
-def test_a_margin_is_on_sizes_alone_and_on_proposals_too(store: Store, recipe: str) -> None:
-    supervision = made(store, recipe, "constraints.size.tighten=0.1")
-    margins = {constraint.name: constraint.tighten for constraint in supervision.constraints}
-    assert margins == {"size": 0.0 if recipe == "tags" else 0.1} | ({"centroid": 0.0} if recipe == "centroid" else {})
-    if recipe.startswith("proposals"):
-        assert supervision.proposals.constraint.tighten == 0.1
-
-
 def test_a_regulariser_with_its_arguments(store: Store) -> None:
     image, probs = torch.zeros(1, 1, 8, 8), torch.linspace(0, 1, 8).expand(1, 2, 8, 8)
     values = {}

@@ -72,6 +72,17 @@ def test_full_scans_teach_what_background_is(store: Store) -> None:
     assert "ramp" in planned(store, "tags", "disc", "hybrid.full_scans=1").settings["constraints"]["size"]
 
 
+def test_a_third_of_what_is_seen_is_of_full_scans(store: Store) -> None:
+    training = sum(record.split == "train" for record in store.records)
+    chosen = planned(store, "tags", "disc", "hybrid.full_scans=1").settings
+    full = chosen["hybrid"]["repeat"]
+    assert abs(full / (training - 1 + full) - 1 / 3) < 0.15
+    assert chosen["hybrid"]["weak_label_weight"] == 0.01
+    assert chosen["constraints"]["size"]["weight"] == pytest.approx(0.03)
+    assert "hybrid" not in planned(store, "full", "disc", "hybrid.full_scans=1", "hybrid.only_full=true").settings
+    assert "hybrid" not in planned(store, "tags", "disc").settings
+
+
 def test_complete_labels_need_no_regulariser(store: Store) -> None:
     chosen = planned(store, "full", "full").settings
     assert "regularisers" not in chosen
@@ -87,7 +98,7 @@ def test_neighbours_belong_together_where_background_is_labelled_too(store: Stor
 @pytest.mark.parametrize("recipe", ["tags", "common", "individual", "volume"])
 def test_where_sizes_are_known_the_border_fades_and_bounds_weigh_more(store: Store, recipe: str) -> None:
     chosen = planned(store, recipe, "disc").settings
-    schedule, weight = {"individual": ("lr", 3.0), "volume": ("lr", 10.0)}.get(recipe, ("constant", 1.0))
+    schedule, weight = {"individual": ("lr", 3.0), "volume": ("lr", 10.0)}.get(recipe, ("constant", 0.3))
     assert chosen["regularisers"]["border"].get("schedule", "constant") == schedule
     assert chosen["constraints"]["size"]["weight"] == weight
 

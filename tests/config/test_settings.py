@@ -19,9 +19,9 @@ def test_defaults_are_the_papers() -> None:
 def test_a_file_then_single_changes(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text('[training]\nepochs = 7\nbatch = 4\n[network]\nname = "residual_unet"\nsettings = {width = 8}\n')
-    settings = read_settings("tags", file, ["training.epochs=9", "constraints.size.tighten=0.1", "network.name=enet"])
+    settings = read_settings("tags", file, ["training.epochs=9", "constraints.size.penalty=hinge", "network.name=enet"])
     assert (settings.training.epochs, settings.training.batch, settings.network.name) == (9, 4, "enet")
-    assert settings.constraints["size"].tighten == 0.1
+    assert settings.constraints["size"].penalty == {"name": "hinge"}
     assert settings.network.settings == {"width": 8}
 
 

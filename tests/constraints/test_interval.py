@@ -45,26 +45,6 @@ def test_equality_holds_across_precisions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lower", "upper", "margin", "expected"),
-    [
-        (60, 2000, 0.1, (66.0, 1800.0)),
-        (60, 2000, 0.0, (60.0, 2000.0)),
-        (90, 110, 0.05, (94.5, 104.5)),
-        (90, 110, 0.1, (99.0, 100.0)),  # 99 lies beyond the middle
-        (90, 110, 0.9, (100.0, 100.0)),
-        (0, 0, 0.5, (0.0, 0.0)),
-        (-10, -2, 0.1, (-9.0, -2.2)),
-        (1, None, 0.5, (1.5, INF)),
-        (None, 8, 0.5, (-INF, 4.0)),
-        (None, None, 0.5, (-INF, INF)),
-    ],
-)
-def test_bounds_drawn_in(lower, upper, margin, expected) -> None:
-    aim = Interval(lower, upper).tightened(margin)
-    assert (aim.lower.item(), aim.upper.item()) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
     ("lower", "upper", "message"),
     [
         (3, 2, r"lower 3.0 lies above upper 2.0 at index \(\)"),

@@ -19,12 +19,11 @@ from predicting import keep
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
-@pytest.fixture(params=["plain", "guided"])
+@pytest.fixture(params=["plain", "rare"])
 def run(tmp_path: Path, request: pytest.FixtureRequest) -> Run:
     store = make_store(tmp_path / "store")
-    guided = ["network.name=unet", "network.settings={width=4,levels=3}", "network.edge_filter=0.1"]
-    guided += ["network.initial_share=0.05", "network.dilate=1"]
-    settings = read_settings("full", None, guided if request.param == "guided" else [])
+    rare = ["network.name=unet", "network.settings={width=4,levels=3}", "network.initial_share=0.05"]
+    settings = read_settings("full", None, rare if request.param == "rare" else [])
     made = Run.create(tmp_path / "run", settings, store, annotation="full")
     torch.manual_seed(0)
     network = build_network(made)

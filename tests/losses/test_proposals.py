@@ -322,17 +322,6 @@ def test_refuses(make, message) -> None:
         make()
 
 
-def test_proposals_aim_within_the_margin() -> None:
-    """Of 16 pixels all are the class; at most 10 may be, and with a margin of a tenth 9 are asked for."""
-    log_probs = prediction(1, 2, 4, 4, spread=0.1) + torch.tensor([0.0, 3.0])[None, :, None, None]
-    found = {}
-    for margin in (0.0, 0.1):
-        at_most = Constraint(size, Fixed(None, 10), weight=0.0, tighten=margin)
-        soft = Proposals(at_most, harden=False)(log_probs.log_softmax(1), Annotation(unlabelled(1, 4, 4)))
-        found[margin] = soft[0, 1].sum().item()
-    assert found == pytest.approx({0.0: 10, 0.1: 9}, abs=1e-2)
-
-
 @pytest.mark.parametrize(
     ("classes", "lower", "upper", "wanted"),
     [

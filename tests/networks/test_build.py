@@ -5,17 +5,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import scipy.ndimage
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inbounds.config import Network, network_of
-from inbounds.errors import BadInput
-from inbounds.networks import AnySize, Dilate, ENet, InitialShare, build, networks
+from inbounds.networks import AnySize, ENet, build, networks
 
 # Small enough for a laptop; what is tested does not depend on the width.
 SMALL: dict[str, dict[str, Any]] = {"enet": {}, "residual_unet": {"width": 4}, "unet": {"width": 8, "levels": 4}}
@@ -264,48 +260,3 @@ def test_monai_is_not_imported_before_it_is_asked_for() -> None:
 
 def test_the_dictionary_holds_plain_builders() -> None:
     assert isinstance(networks["enet"](1, 2), ENet)
-
-
-def test_a_prior_makes_classes_rare() -> None:
-    """Equal scores give each class its share, and what is learnt counts as without it."""
-    image = torch.rand(2, 1, 8, 8)
-    even = InitialShare(nn.Conv2d(1, 3, 1), 0.05, 3)
-    for weight in even.parameters():
-        nn.init.zeros_(weight)
-    found = even(image).softmax(dim=1)
-    torch.testing.assert_close(found[:, 1:], torch.full((2, 2, 8, 8), 0.05))
-    network = build("unet", 1, 2, width=2, levels=2).eval()
-    plain, rare = network(image), InitialShare(network, 0.02, 2)(image)
-    odds = torch.tensor(0.02 / 0.98).log().expand(2, 8, 8)
-    torch.testing.assert_close((rare[:, 1] - rare[:, 0]) - (plain[:, 1] - plain[:, 0]), odds)
-
-
-@pytest.mark.parametrize(("share", "classes"), [(0.5, 3), (-0.1, 2), (0.0, 2)])
-def test_a_prior_is_a_share(share: float, classes: int) -> None:
-    with pytest.raises(ValueError, match=f"cannot have a share of {share} each"):
-        InitialShare(nn.Identity(), share, classes)
-    if share > 0:
-        with pytest.raises(BadInput, match=f"network.initial_share={share}: 2 classes"):
-            network_of(Network(initial_share=share), 1, classes)
-
-
-@pytest.mark.parametrize("space", [(9, 11), (5, 6, 7)], ids=["2d", "3d"])
-def test_regions_grow_by_so_many_pixels(space: tuple[int, ...]) -> None:
-    """The mask is that of the plain network, dilated by a box; two classes compete as before."""
-    generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(2, 3, *space, generator=generator) - torch.tensor([0.0, 2.0, 2.0]).reshape(
-        3, *[1] * len(space)
-    )
-    grown = Dilate(nn.Identity(), 1)(scores)
-    assert grown.shape == scores.shape
-    near = scipy.ndimage.generate_binary_structure(len(space), len(space))
-    for before, after in zip(scores, grown, strict=True):
-        found = (before[1:] > before[0]).any(0).numpy()
-        assert 0 < found.sum() < found.size / 2
-        assert np.array_equal(scipy.ndimage.binary_dilation(found, near), (after.argmax(0) > 0).numpy())
-
-
-def test_growing_needs_a_reach() -> None:
-    with pytest.raises(ValueError, match="grow by 1 pixel or more, not by 0"):
-        Dilate(nn.Identity(), 0)
-    assert isinstance(network_of(Network(dilate=2, edge_filter=0.1), 1, 2), Dilate)

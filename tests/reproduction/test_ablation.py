@@ -138,13 +138,13 @@ def test_differences_are_paired_by_seed() -> None:
     """Seeds differ by 0.1, and a part takes 0.01 and 0.03: of the third seed there is no whole."""
     lines = [line(WHOLE, "tags", seed, dsc) for seed, dsc in ((0, 0.7), (1, 0.8))]
     lines += [line("no-initial-share", "tags", seed, dsc) for seed, dsc in ((0, 0.69), (1, 0.77), (2, 0.7))]
-    lines += [line("edge-filter", "individual", 0, 0.9)]
+    lines += [line("quadratic", "individual", 0, 0.9)]
     head, _, *rows = table(lines).splitlines()[:5]
     assert head == "|  | tags | individual |"
     assert rows == [
         "| the whole method | 0.750 |  |",
         "| no start with little foreground | 0.720 (-0.020 ± 0.014) |  |",
-        "| scores that follow edges |  | 0.900 |",
+        "| quadratic penalty in place of the hinge |  | 0.900 |",
     ]
     assert "Seeds 0, 1, 2; 40 epochs; data: acdc; H1; commit 0123456789." in table(lines)
 

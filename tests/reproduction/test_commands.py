@@ -19,7 +19,7 @@ from pages import ROOT, commands
 
 SHORT = ["training.epochs=1", "training.batch=16", "training.device=cpu", "network.name=monai:UNet"]
 SHORT += ["network.settings={spatial_dims=2,channels=[4,8],strides=[2]}"]
-SHORT += ["training.compile=nothing"]  # which `fast` does, and shape checks at run time do not allow
+SHORT += ["training.compile=nothing"]  # which plans may, and shape checks at run time do not allow
 ROWS = {"hybrid": "full_5", "bounds": "individual", "ablation": "scribbles"}
 """A row of each is enough; `full`, where there is one."""
 
@@ -82,13 +82,13 @@ def reproduce(page: str) -> set[str]:
 
 
 def test_left_ventricle() -> None:
-    assert reproduce("docs/reproducing.md") == {"fast", "paper"}
+    assert reproduce("docs/reproducing.md") == {"default", "paper"}
 
 
 def test_other_tables() -> None:
     assert reproduce("reproduction/README.md") == {
-        *("hybrid", "spine", "spine-fast", "spine-fast-weak", "spine-small", "spine-small-weak"),
-        *("prostate", "prostate-fast", "prostate-drawn", "prostate-small", "prostate-small-weak"),
+        *("hybrid", "spine", "spine-default", "spine-small", "spine-small-weak"),
+        *("prostate", "prostate-default", "prostate-drawn", "prostate-small", "prostate-small-weak"),
         *("bounds", "heart", "ablation", "timing"),
     }
 

@@ -43,12 +43,10 @@ def test_every_experiment_fits_together(name: str) -> None:
     assert "default" not in told.presets  # one rule for all
     for row in told.rows.values():
         assert len(row.cells) == len(told.columns)
-        assert "default" not in row.presets
         if row.same_as:
             other, _, its = row.same_as.partition("/")
             same = experiment(other)
-            assert (same.rows[its].settings, same.rows[its].presets) == (row.settings, row.presets)
-            assert same.rows[its].weight == row.weight
+            assert (same.rows[its].settings, same.rows[its].weight) == (row.settings, row.weight)
             assert same.presets == told.presets
             assert (same.rows[its].recipe, same.settings, same.seeds) == (row.recipe, told.settings, told.seeds)
 
@@ -84,47 +82,25 @@ def test_the_papers_settings(store: Store) -> None:
     assert (prostate.training.epochs, prostate.training.lr) == (200, 5e-4)
 
 
-def test_what_an_experiment_or_a_row_says_of_a_preset_counts_there_alone(store: Store) -> None:
-    for preset, epochs, copies in (("fast", 20, 30), ("paper", 200, 1)):
-        assert settings_of(experiment("spine"), "full", preset, store).training.epochs == epochs
-        assert settings_of(experiment("hybrid"), "full_5", preset, store).training.repeats == copies
-        assert settings_of(experiment("hybrid"), "hybrid_5", preset, store).hybrid.repeat == (copies + 1) // 2
+def test_what_an_experiment_says_of_a_preset_counts_there_alone(store: Store) -> None:
+    for preset, epochs, batch in (("small", 12, 8), ("paper", 200, 20)):
+        training = settings_of(experiment("spine"), "full", preset, store).training
+        assert (training.epochs, training.batch) == (epochs, batch)
 
 
-def test_every_row_of_a_table_gets_the_same_network_training_augmentation_and_border(store: Store) -> None:
+@pytest.mark.parametrize("preset", ["paper", "small"])
+def test_every_row_of_a_table_gets_the_same_network_training_and_augmentation(store: Store, preset: str) -> None:
     told = experiment("left-ventricle")
-    rows = {row: settings_of(told, row, "fast", store) for row in told.rows}
-    # Labelled pixels alone do not know where a region is, and proposals follow a price on borders down.
-    without = [name for name in rows if name.startswith(("partial", "proposals", "exact"))]
-    weights = {name: row.regularisers["border"].weight for name, row in rows.items()}
-    assert weights == dict.fromkeys(rows, 100) | dict.fromkeys(without, 0) | {"volume": 30}
-    assert len({repr(row.regularisers["border"].model_copy(update={"weight": 0})) for row in rows.values()}) == 1
-    for shared in ("network", "training", "augment"):
-        assert len({repr(getattr(row, shared)) for row in rows.values()}) == 1
-    tightened = {name: row.constraints["size"].tighten for name, row in rows.items() if row.constraints}
-    assert set(tightened.values()) == {0.1}
-
-
-def test_what_hybrid_rows_of_fast_have_of_their_own(store: Store) -> None:
-    """A lower price and what seeds count, the same for the three; all else is that of the rows beside them."""
-    told = experiment("hybrid")
-    beside = settings_of(told, "weak_all", "fast", store)
-    for row in ("hybrid_5", "hybrid_10", "hybrid_25"):
-        found = settings_of(told, row, "fast", store)
-        assert (found.training.epochs, beside.training.epochs, found.hybrid.weak_label_weight) == (50, 50, 0.1)
-        border, price = found.regularisers["border"], beside.regularisers["border"]
-        assert (border.weight, price.weight) == (3, 100)
-        assert border.model_copy(update={"weight": price.weight}) == price
-        for shared in ("network", "training", "augment", "constraints"):
-            assert getattr(found, shared) == getattr(beside, shared)
+    rows = [settings_of(told, row, preset, store) for row in told.rows]
+    for shared in ("network", "training", "augment", "regularisers"):
+        assert len({repr(getattr(row, shared)) for row in rows}) == 1
 
 
 def test_rows_run_with_other_settings_than_the_preset_has_are_named(tmp_path: Path, store: Store) -> None:
     told = experiment("left-ventricle")
     for row, changes in (("full", []), ("common", []), ("tags", ["training.epochs=3"]), ("partial", [])):
         settings = settings_of(told, row, "paper", store, changes).model_dump()
-        if row == "partial":
-            settings["network"] |= {"edge_filter": 0.5}
+        settings["network"] |= {"dilate": 0, "edge_filter": 0.5 if row == "partial" else 0.0}  # both are gone
         settings["training"] |= {"threads": 3, "data_on_device": True}  # which change no result
         kept(tmp_path, "left-ventricle", row, settings=settings, changes=changes, known=["size from 1 to 2"])
     found = read_all(tmp_path)
@@ -155,13 +131,19 @@ def test_the_last_epoch_counts_where_a_preset_plans(tmp_path: Path) -> None:
     found = read_all(tmp_path)
     assert "| every pixel | - | 0.400 | 0.200 | 0.400 | 0.600 | 1 |" in table("heart", "default", found)
     assert table("heart", "small", found) == "Not run yet.\n"
-    (error, share) = experiment("heart").levels
+    error, _ = experiment("heart").levels
     for preset, value in (("default", 0.4), ("paper", 0.5)):
         shown = levels("heart", preset, found, error)
         assert [[mean for mean, _ in line.ours] for line in shown if line.name == "every pixel"] == [[value] * 4]
         assert all(math.isnan(figure) for line in shown for figure in line.paper)
-    assert set(figures("heart", "default", found)) == {error.stem, share.stem}
-    assert len(write_results(tmp_path, "heart", "default", found)) == 6
+    assert figures("heart", "default", found) == {}  # one row alone, which compares nothing
+    for row in ("scribbles_sizes", "error_10"):
+        content = {"experiment": "heart", "preset": "default", "row": row, "seed": 0, "epochs": 2}
+        write(tmp_path / row / "seed-0.json", content, measured)
+    found = read_all(tmp_path)
+    assert set(figures("heart", "default", found)) == {error.stem}
+    assert len(write_results(tmp_path, "heart", "default", found)) == 4
+    assert table("heart", "default", found, ["error_10"]).count("\n|") == 2
 
 
 def test_changes_of_speed_alone_are_not_told(tmp_path: Path) -> None:
@@ -176,10 +158,10 @@ def test_what_is_not_known_is_refused_with_the_nearest(store: Store) -> None:
         experiment("left-ventrical")
     with pytest.raises(BadInput, match="no row 'ful'; did you mean 'full'"):
         chosen(experiment("spine"), ["ful"], store)
-    with pytest.raises(BadInput, match="no preset 'past'; did you mean 'fast'"):
-        settings_of(experiment("spine"), "full", "past", store)
+    with pytest.raises(BadInput, match="no preset 'defualt'; did you mean 'default'"):
+        settings_of(experiment("spine"), "full", "defualt", store)
     with pytest.raises(BadInput, match=r"unknown setting 'training.epoch'"):
-        settings_of(experiment("spine"), "full", "fast", store, ["training.epoch=3"])
+        settings_of(experiment("spine"), "full", "small", store, ["training.epoch=3"])
 
 
 def test_rows_that_need_other_data(store: Store) -> None:
@@ -312,27 +294,27 @@ def test_presets_side_by_side(tmp_path: Path) -> None:
     data = {"name": "acdc", "checksums": {"images.npy": "0123456789abcdef"}}
     made = {"shape": [160, 160], "fit": "zoom"}
     kept(tmp_path, "left-ventricle", "full", 0, (0.7, 0.6), data=data, preparation=made)
-    kept(tmp_path, "left-ventricle", "volume", 0, (0.5, 0.4), preset="fast")
-    kept(tmp_path, "left-ventricle", "individual", 0, (0.5, 0.4), preset="fast", epochs=9)
+    kept(tmp_path, "left-ventricle", "volume", 0, (0.5, 0.4), preset="older")
+    kept(tmp_path, "left-ventricle", "individual", 0, (0.5, 0.4), preset="older", epochs=9)
     page = tmp_path / "page.md"
-    page.write_text("<!-- results:left-ventricle:paper,small,fast -->\n<!-- end -->\n")
+    page.write_text("<!-- results:left-ventricle:paper,small,older -->\n<!-- end -->\n")
     lines = rewrite(page, tmp_path, read_all(tmp_path)).splitlines()
-    assert "| known beside the seeds | method | paper | `paper` | `fast` |" in lines
+    assert "| known beside the seeds | method | paper | `paper` | `older` |" in lines
     assert "| every pixel | cross-entropy | 0.887 | 0.800 / 0.700 |  |" in lines
     assert "| tags | direct penalty | 0.792 |  |  |" in lines
     assert "| volume bounds | direct penalty | 0.858 |  | 0.600 / 0.500 |" in lines
     assert "| individual bounds | direct penalty | 0.871 |  | 0.600 / 0.500 (2 of 9 epochs) |" in lines
     assert any(
-        line.endswith(" Data: acdc (160x160, zoom, images 0123456789) for `paper`; not known for `fast`.")
+        line.endswith(" Data: acdc (160x160, zoom, images 0123456789) for `paper`; not known for `older`.")
         for line in lines
     )
     assert not any("`small`" in line for line in lines)  # nothing was run
-    page.write_text("<!-- results:left-ventricle:paper,fast:full,volume -->\n<!-- end -->\n")
+    page.write_text("<!-- results:left-ventricle:paper,older:full,volume -->\n<!-- end -->\n")
     rows = [line for line in rewrite(page, tmp_path, read_all(tmp_path)).splitlines() if line.startswith("| ")]
     assert [line.split(" | ")[0] for line in rows[1:]] == ["| every pixel", "| volume bounds"]
-    page.write_text("<!-- results:left-ventricle:paper,fast:ful -->\n<!-- end -->\n")
+    page.write_text("<!-- results:left-ventricle:paper,older:ful -->\n<!-- end -->\n")
     with pytest.raises(BadInput, match="left-ventricle has no row 'ful'; did you mean 'full'"):
         rewrite(page, tmp_path, read_all(tmp_path))
-    page.write_text("<!-- results:left-ventricle:paper,fastt -->\n<!-- end -->\n")
-    with pytest.raises(BadInput, match="no preset 'fastt'; did you mean 'fast'"):
+    page.write_text("<!-- results:left-ventricle:paper,smal -->\n<!-- end -->\n")
+    with pytest.raises(BadInput, match="no preset 'smal'; did you mean 'small'"):
         rewrite(page, tmp_path, [])

@@ -113,11 +113,11 @@ def test_a_plan_takes_the_place_of_the_papers_method_and_of_nothing_that_is_know
     assert chosen.words[0].startswith("known: sizes of ")
     about = experiment("left-ventricle")
     labels = labels_of(store, about, "individual", quiet)
-    each = (("individual", 3.0, {"relative": 0.1}), ("common", 1.0, {"patient": store.records[0].patient}))
+    each = (("individual", 3.0, {"relative": 0.1}), ("common", 0.3, {"patient": store.records[0].patient}))
     for row, weight, bounds in each:
         layer = planned(about, row, "default", store, labels, None, []).settings
-        had = settings_of(about, row, "default", store, ["constraints.size.tighten=0.1"], layer)
-        assert (had.constraints["size"].weight, had.constraints["size"].tighten) == (weight, 0.1)
+        had = settings_of(about, row, "default", store, ["constraints.size.penalty=quadratic"], layer)
+        assert (had.constraints["size"].weight, had.constraints["size"].penalty) == (weight, {"name": "quadratic"})
         assert had.constraints["size"].bounds == {"kind": row, **bounds}
         assert (had.training.batch, had.regularisers["border"].weight) == (layer["training"]["batch"], 100)
 

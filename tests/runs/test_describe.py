@@ -28,11 +28,6 @@ def store(hearts: Store) -> Store:
             ),
         ),
         (
-            "individual",
-            ["constraints.size.tighten=0.1"],
-            ("size within 10 % of each image's own (aiming inside by 10 %)",),
-        ),
-        (
             "tags",
             ["constraints.bright={statistic='mean_intensity', bounds={kind='common', lower=0.2}}"],
             ("whether the region is there", "mean intensity at least 0.2 where it is there, the same for every image"),

@@ -46,11 +46,15 @@ def test_a_run_of_another_version_is_refused_in_one_sentence(tmp_path: Path, hea
     run = start(tmp_path / "run", hearts, "tags")
     file = run.path / "run.json"
     about = json.loads(file.read_text(encoding="utf-8"))
-    del about["schema"]
-    about["settings"]["training"]["rate"] = about["settings"]["training"].pop("lr")  # as 0.1 called it
-    file.write_text(json.dumps(about))
-    with pytest.raises(BadInput, match=r"run.json: made by another version of inbounds.*train it again"):
-        Run.open(run.path)
+    training = {key: value for key, value in about["settings"]["training"].items() if key != "lr"}
+    first = about | {"settings": {**about["settings"], "training": {**training, "rate": 1e-3}}}  # as 0.1 called it
+    del first["schema"]
+    network = {**about["settings"]["network"], "edge_filter": 0.0}  # which is gone
+    second = about | {"schema": 2, "settings": {**about["settings"], "network": network}}
+    for other in (first, second):
+        file.write_text(json.dumps(other))
+        with pytest.raises(BadInput, match=r"run.json: made by another version of inbounds.*train it again"):
+            Run.open(run.path)
     file.write_text("[]")
     with pytest.raises(BadInput, match=r"run.json: damaged"):
         Run.open(run.path)

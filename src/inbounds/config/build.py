@@ -19,13 +19,13 @@ from torch import nn
 from inbounds.batches.fact_tensors import Table, to_tensors
 from inbounds.config.settings import PARTS, Network, Settings
 from inbounds.config.volumes import in_dimensions, patch_of
-from inbounds.constraints import Bounds, Common, Constraint, Individual, Knowledge, Known, Tags, kinds, typical_values
+from inbounds.constraints import Bounds, Common, Constraint, Individual, Knowledge, Known, kinds, typical_values
 from inbounds.constraints.constraint import constrained
 from inbounds.constraints.penalties import Penalty, penalties
 from inbounds.errors import BadInput, nearest, reason
 from inbounds.losses import Proposals, cross_entropy, projections
 from inbounds.memory import require
-from inbounds.networks import Volumetric, build, heads, networks
+from inbounds.networks import InitialShare, Volumetric, build, networks
 from inbounds.networks.build import built
 from inbounds.networks.needs import weights, without_memory
 from inbounds.networks.offline import offline
@@ -220,7 +220,7 @@ def _named(what: str, value: Any) -> dict[str, Any]:
 
 
 def network_of(settings: Network, channels: int, classes: int, patch: Sequence[int] | None = None) -> nn.Module:
-    """The network that the settings describe, untrained, with its heads. Nothing is fetched for it.
+    """The network that the settings describe, untrained. Nothing is fetched for it.
 
     One that sees volumes takes stacks of slices as `Volumetric` does, with windows as large as a patch.
 
@@ -245,11 +245,10 @@ def _network_of(settings: Network, channels: int, classes: int) -> nn.Module:
             made = build(name, channels, classes, **given)
         else:
             made = built(name, builder, channels, classes, given)
-    for head_name, head in heads.items():
-        if value := getattr(settings, head_name):
-            with _naming(f"network.{head_name}={value}"):
-                made = head(made, value, classes)
-    return made
+    if not settings.initial_share:
+        return made
+    with _naming(f"network.initial_share={settings.initial_share}"):
+        return InitialShare(made, settings.initial_share, classes)
 
 
 def supervision_of(settings: Settings, store: Store, classes: Sequence[str], facts: str | None) -> Supervision:
@@ -299,7 +298,6 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
                 scope=written.scope,
                 name=name,
                 ramp=written.ramp,
-                tighten=0.0 if isinstance(bounds, Tags) else written.tighten,
                 scale=written.scale,
                 typical=typical,
                 class_weight=written.class_weight,

@@ -43,6 +43,10 @@ WEIGHT = {"image": 3.0, "volume": 10.0}
 """Of bounds around sizes: a scan's volume leaves open which slice has how much, and spreads over them."""
 LOOSE = 0.3
 """Of bounds that say no size of any one region: tags, and a range common to all."""
+THIRD = 3
+"""One slice in so many that are seen is of a scan labelled in full, where the others are labelled weakly."""
+BESIDE = {"labels": 0.01, "bounds": 0.1}
+"""What weak labels and loose bounds of other scans count beside these: which show where the borders are."""
 RARE = 2.0
 """Times as many clicks would be a class's equal share: from there on classes count the same."""
 SLICES = 4000
@@ -70,7 +74,8 @@ class Known:
     """What is known of the slices and scans to train on.
 
     Attributes:
-        slices: How many there are.
+        scans: How many there are.
+        slices: And of slices.
         labelled: Labelled pixels by class of the store, background (0) first, and how many are unlabelled.
         sizes: Slices that have the size of a class, or a range.
         tags: Slices of which it is known whether a class is there.
@@ -79,6 +84,7 @@ class Known:
         unknown: The classes that no label shows, and that no fact says are there.
     """
 
+    scans: int
     slices: int
     labelled: dict[int, int]
     sizes: int
@@ -150,6 +156,13 @@ def plan(
     words.append(f"steps: batches of {batch}, {rate}{', as it goes on' * trained}, averaged weights")
     words.append("augmentation: turns of up to 30 degrees, zoom of up to 1.25, contrast and brightness")
     full = known.everything or settings.hybrid.only_full
+    if settings.hybrid.full_scans and not full:
+        often = _often(settings.hybrid.full_scans, known.scans)
+        layer["hybrid"] = {"repeat": often, "weak_label_weight": BESIDE["labels"]}
+        words.append(
+            f"labels: the {settings.hybrid.full_scans} scans labelled in full are gone through {often} times as often, "
+            f"so that about a third of the slices seen are theirs; labels of others count {BESIDE['labels']:g}"
+        )
     taught = bool(settings.hybrid.full_scans) or known.labelled.keys() >= {0, *store.chosen(classes)}
     if not full and store.about(annotation).get("strategy") == "points":
         weights = _alike(known, store.chosen(classes))
@@ -227,12 +240,17 @@ def look(store: Store, annotation: str, facts: str | None, classes: Sequence[str
         for column, value in enumerate(chosen, start=1)
         if value not in labelled and not any(bool(values[:, column].any()) for values in said)
     )
-    return Known(total, labelled, sizes, tags, volumes, "known: " + ", ".join(parts), unknown)
+    return Known(len(training), total, labelled, sizes, tags, volumes, "known: " + ", ".join(parts), unknown)
 
 
 def _simulated(store: Store, facts: str | None) -> bool:
     """Whether facts were measured on the truth, with errors that somebody asked for."""
     return facts in store.annotations and bool(store.about(str(facts)).get("simulated", False))
+
+
+def _often(full: int, scans: int) -> int:
+    """How often scans labelled in full are gone through, so that a third of what is seen is theirs."""
+    return max(1, math.ceil((scans - full) / ((THIRD - 1) * full)))
 
 
 def _alike(known: Known, chosen: Sequence[int]) -> list[float]:
@@ -285,7 +303,8 @@ def _bound(
         if written.bounds["kind"] == "known" and idle:
             chosen[name] = False
             continue
-        weight = WEIGHT[written.scope] if _sized(written, known) else LOOSE
+        loose = LOOSE * (BESIDE["bounds"] if settings.hybrid.full_scans else 1)
+        weight = WEIGHT[written.scope] if _sized(written, known) else loose
         chosen[name] = {"penalty": "hinge", "scale": "typical", "weight": weight, **ramp}
         if margin is not None and written.bounds["kind"] in ("known", "individual"):
             chosen[name]["bounds"] = {"relative": margin}

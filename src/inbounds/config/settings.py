@@ -36,10 +36,6 @@ class Network(Model):
     """What its builder takes, such as `{width = 32}`."""
     weights: str = ""
     """A file of weights to begin with: `.safetensors`, `.pt`."""
-    edge_filter: float = Field(default=0.0, ge=0, le=1)
-    """Average scores over neighbours of similar brightness: the difference that counts as an edge, such as 0.1."""
-    dilate: int = Field(default=0, ge=0, le=100)
-    """A pixel has the best score within so many pixels: the network finds the cores that seeds come from."""
     initial_share: float = Field(default=0.0, ge=0, lt=1)
     """The probability of each class before training, such as 0.02; as the network has it, if 0."""
     dimensions: Literal[2, 3] = 2
@@ -203,8 +199,6 @@ class ConstraintSettings(_Parts):
     """Measure each slice, or whole scans."""
     ramp: Ramp | None = None
     """The weight rises from 0 to its full value between these two shares of the training, such as [0.05, 0.3]."""
-    tighten: float = Field(default=0.0, ge=0, lt=1)
-    """The loss asks for bounds drawn in by this share of themselves; tags are left as they are."""
     scale: Literal["natural", "typical"] = "natural"
     """What weights are measured by: the statistic's own scale, or the class's median size in the training set."""
 

@@ -50,10 +50,6 @@ class Constraint:
         weight: The paper's lambda: a number, or a 0-d tensor.
         scope: `image` measures each image; `volume` measures all slices of a scan together.
         name: What the loss term is called; the statistic's name if not given.
-        tighten: The loss asks for bounds drawn in by this share of themselves, not beyond their middle: 0.1 makes 66 to
-            1800 of 60 to 2000, and 99 to 100 of 90 to 110. A quadratic penalty fades as a bound comes near, and what
-            pulls the other way leaves the value at the bound or just outside it. Whether a constraint holds is judged
-            by the bounds as they are.
         ramp: `inbounds train` lets the weight rise from 0 to its full value between these shares of the training. In a
             loop of your own, give a tensor as weight and change it there.
         scale: What makes weights comparable: the statistic's `natural` scale, by which the penalty is divided, or what
@@ -78,7 +74,6 @@ class Constraint:
     weight: float | Tensor = 1.0
     scope: Literal["image", "volume"] = "image"
     name: str = ""
-    tighten: float = 0.0
     ramp: tuple[float, float] | None = None
     scale: Literal["natural", "typical"] = "natural"
     typical: Numbers | Tensor | None = None
@@ -93,8 +88,6 @@ class Constraint:
             )
         if not callable(self.penalty):
             raise ValueError(f"the penalty must be a function of the violation, not {self.penalty!r}")
-        if not isinstance(self.tighten, int | float) or not 0 <= self.tighten < 1:
-            raise ValueError(f"tighten must be a share from 0 to less than 1, not {self.tighten!r}")
         if self.scope not in ("image", "volume"):
             raise ValueError(f"scope must be 'image' or 'volume', not {self.scope!r}")
         if self.scale not in ("natural", "typical"):
@@ -133,7 +126,7 @@ class Constraint:
     ) -> Float[Tensor, ""]:
         """The weighted penalty. `image` is needed by intensity statistics, `annotation` by bounds that use facts."""
         # Both sides in one tensor: half as many small kernels.
-        violation = torch.stack(self._sides(probs, image, annotation, aimed=True))
+        violation = torch.stack(self._sides(probs, image, annotation))
         if self.scale == "typical":
             cost = self._price(violation / fill(self.typical, violation[0]), annotation).sum(dim=0)
         else:
@@ -176,11 +169,9 @@ class Constraint:
         """What each row of values is of: a region, or the regions that are related."""
         return consecutive(constrained(self.classes, K), self.statistic.relates)
 
-    def interval(
-        self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None, *, aimed: bool = False
-    ) -> Interval:
-        """The bounds of the constrained classes, of each image or scan; with `aimed`, tightened."""
-        return self._interval(self.values(probs, image, annotation), probs, image, annotation, aimed)
+    def interval(self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None) -> Interval:
+        """The bounds of the constrained classes, of each image or scan."""
+        return self._interval(self.values(probs, image, annotation), probs, image, annotation)
 
     def violation(
         self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None, *, hard: bool = False
@@ -202,16 +193,12 @@ class Constraint:
         """Whether each image or scan keeps to all its bounds; and whether it has any: what is unknown is kept to."""
         return kept(self.violation(probs, image, annotation, hard=hard))
 
-    def _sides(
-        self, probs: Tensor, image: Tensor | None, annotation: Annotation | None, *, aimed: bool = False
-    ) -> tuple[Tensor, Tensor]:
+    def _sides(self, probs: Tensor, image: Tensor | None, annotation: Annotation | None) -> tuple[Tensor, Tensor]:
         values = self.values(probs, image, annotation)
-        interval = self._interval(values, probs, image, annotation, aimed)
+        interval = self._interval(values, probs, image, annotation)
         return interval.lower - values, values - interval.upper
 
-    def _interval(
-        self, values: Tensor, probs: Tensor, image: Tensor | None, annotation: Annotation | None, aimed: bool
-    ) -> Interval:
+    def _interval(self, values: Tensor, probs: Tensor, image: Tensor | None, annotation: Annotation | None) -> Interval:
         presence = self.statistic.presence
         knowledge = Knowledge(
             facts=self._facts(probs.shape[1], annotation),
@@ -244,7 +231,7 @@ class Constraint:
                 raise ValueError(
                     f"bounds of shape {tuple(side.shape)} do not fit values of shape {tuple(values.shape)}"
                 )
-        return interval.tightened(self.tighten) if aimed and self.tighten else interval
+        return interval
 
     def _facts(self, K: int, annotation: Annotation | None) -> Mapping[str, Tensor]:
         if annotation is None:

@@ -49,18 +49,6 @@ class Interval:
         if not trusted:
             _look(low.expand(shape), high.expand(shape))
 
-    def tightened(self, share: float) -> Interval:
-        """The bounds drawn in, each by a share of itself, but not beyond the middle between them.
-
-        Example:
-            >>> aim = Interval(60, 2000).tightened(0.1)
-            >>> aim.lower, aim.upper
-            (tensor(66.), tensor(1800.))
-        """
-        up, down = (share * side.abs().nan_to_num(posinf=0.0) for side in (self.lower, self.upper))
-        half = ((self.upper - self.lower) / 2).clamp(min=0)
-        return Interval(self.lower + up.minimum(half), self.upper - down.minimum(half), trusted=True)
-
 
 def _tensor(side: Tensor | Numbers, other: object, name: str) -> Tensor:
     """One side as a floating-point tensor; numbers take the type and device of the other side, if that has one."""

@@ -26,8 +26,7 @@ class Proposals:
     held fixed, and hardened to a mask: every unlabelled pixel gets its most probable class. No gradient passes.
 
     Args:
-        constraint: The bounds on the size in pixels: its classes, scope and `tighten` count, its weight and penalty do
-            not.
+        constraint: The bounds on the size in pixels: its classes and scope count, its weight and penalty do not.
         project: How: `Exact()`, or the paper's `Ascent()`.
         harden: Give a mask `(B, *space)`, as the paper does; otherwise the probabilities `Q`, `(B, K, *space)`.
         sides: `both` bounds, or the `upper` alone, as the authors do with tags.
@@ -76,7 +75,7 @@ class Proposals:
         regions = constrained(bounded.classes, K)
         if any(len(members(region)) == K for region in regions):
             raise ValueError("all classes together have all pixels: proposals cannot bound them")
-        bounds = bounded.interval(log_probs.exp(), None, annotation, aimed=True)
+        bounds = bounded.interval(log_probs.exp(), None, annotation)
         shape = (log_probs.shape[0] if scans is None else scans.count, len(regions), 1)
         lower, upper = (side.expand(shape) for side in (bounds.lower, bounds.upper))
         if self.sides == "upper":

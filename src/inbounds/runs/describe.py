@@ -36,9 +36,7 @@ def describe(
         weight = hybrid.weak_label_weight
         others = f"{labels} in the others" + (f" (counting {weight:.3g})" if weight != 1 else "")
         labels = f"{scans}, " + ("nothing else" if hybrid.only_full else others)
-    aims = [f" (aiming inside by {100 * one.tighten:.3g} %)" if one.tighten else "" for one in supervision.constraints]
-    bounds = [_phrase(one, classes) + aim for one, aim in zip(supervision.constraints, aims, strict=True)]
-    return (labels, *bounds)
+    return (labels, *(_phrase(one, classes) for one in supervision.constraints))
 
 
 def _phrase(constraint: Constraint, classes: Sequence[str]) -> str:

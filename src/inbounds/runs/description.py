@@ -11,8 +11,8 @@ from inbounds.config import Settings
 from inbounds.described import Count, Described, Digest, Line, Name
 from inbounds.errors import BadInput
 
-SCHEMA = 2
-"""Of `run.json`; the runs of 0.1 have none, and settings with other names."""
+SCHEMA = 3
+"""Of `run.json`; the runs of 0.1 have none, and settings with other names; those of 2 have settings that are gone."""
 AGAIN = "start the run again"
 Words = dict[str, Line]
 Epochs = Annotated[int, Field(ge=1, le=100_000)]
@@ -21,7 +21,7 @@ Epochs = Annotated[int, Field(ge=1, le=100_000)]
 def _readable(schema: int) -> int:
     if schema != SCHEMA:
         raise BadInput(
-            "made by another version of inbounds, whose settings have other names; train it again, or use the version "
+            "made by another version of inbounds, which has other settings; train it again, or use the version "
             "that made it"
         )
     return schema
