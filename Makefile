@@ -9,7 +9,7 @@ CORE := $(addprefix tests/,regions annotations constraints regularisers losses s
 LABORATORY := tests/reproduction tests/benchmarks tests/torture
 PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))
 
-.PHONY: setup demo studio test test-core test-reproduction test-all lock lint docs bench torture torture-sample results dist clean
+.PHONY: setup cluster demo studio test test-core test-reproduction test-all lock lint docs bench torture torture-sample results dist clean
 
 setup: $(READY)
 
@@ -24,10 +24,16 @@ $(READY): pyproject.toml requirements.lock torch.txt
 	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
-# The lock file anew, after a change of pyproject.toml; what need not change stays. All anew: make lock UPGRADE=--upgrade
+# The lock files anew, after a change of pyproject.toml; what need not change stays. All anew: make lock UPGRADE=--upgrade
+COMPILE := $(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command 'make lock'
 lock: $(READY)
-	$(BIN)/uv pip compile --quiet $(UPGRADE) --extra dev --universal --python-version 3.11 --generate-hashes --no-annotate \
-		--excludes torch.txt --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
+	$(COMPILE) --extra dev --excludes torch.txt --output-file requirements.lock pyproject.toml
+	printf 'ray\nsubmitit\n' | $(COMPILE) --constraint requirements.lock --output-file cluster.lock -
+
+# What the tests of `--on slurm` and `--on ray` need beside that; without it they are skipped.
+cluster: $(READY)
+	$(PIP) --require-hashes --no-deps --requirement cluster.lock
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py --out out/demo

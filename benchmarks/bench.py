@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks import studio
+from benchmarks.devices import streamed, together
 from benchmarks.scans import FORMS, measure
 from benchmarks.timing import Epochs, Many, Plain, Row, Steps, Training, Way, in_turn, row, warm_up
 from benchmarks.volumes import PATCHES, patches
@@ -32,15 +33,15 @@ from inbounds.training.stream import WARM
 
 SECTIONS = (
     *("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth"),
-    *("patches", "scans", "studio"),
+    *("devices", "streamed", "patches", "scans", "studio"),
 )
 """In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
 EARLY = WARM + 1
 """Epochs after which nothing new happens: training and validation have been captured."""
-ONLY = {"cuda": ("many", "comparison"), "cpu": ("growth", "scans", "studio")}
+ONLY = {"cuda": ("many", "comparison"), "cpu": ("growth", "devices", "scans", "studio")}
 """Sections of one device alone."""
-ASKED = ("patches", "scans", "studio")
-"""Sections that are measured where they are named: they take long, the second gigabytes of disk, the last a browser."""
+ASKED = ("devices", "streamed", "patches", "scans", "studio")
+"""Sections that are measured where they are named: they take long, quiet, gigabytes of disk or a browser."""
 COMPARED = (
     "partial",
     "proposals_tags",
@@ -389,6 +390,33 @@ class Bench:
             measured = row("growth", f"images_{images}", batch, times[key], images=images)
             rows.append(measured | {"ms_per_image": measured["ms"] / images})
         return rows
+
+    def devices(self) -> list[Row]:
+        """An epoch of what `inbounds train` does by itself, by one process of one thread and by two."""
+        return together(self._planned, (1, 2), max(2, self.scale.rounds // 2))
+
+    def streamed(self) -> list[Row]:
+        """The same with data in memory and on the disk, at batch 16; ratios are to the first."""
+        where = {"in memory": "true", "on the disk": "false"}
+        trainers = {
+            name: Trainer(self._planned("training.batch=16", "training.epochs=10", f"training.data_on_device={there}"))
+            for name, there in where.items()
+        }
+        rows = streamed(trainers, self.store, lambda ways, title: in_turn(ways, self.scale.rounds, title))
+        trainers.clear()
+        _forget()
+        return rows
+
+    def _planned(self, *changes: str) -> Run:
+        """A new run as it is planned."""
+        changes = (f"training.device={self.device}", *changes)
+        given = read_settings("individual", None, changes, layers=[{"regularisers": REGULARISERS}])
+        names = self.annotation, self.annotation, self.classes
+        chosen = plan_for(given, self.store, *names, gpu=self.cuda).settings
+        settings = read_settings("individual", None, changes, layers=[chosen])
+        self.runs += 1
+        path = self.folder / f"run-{self.runs}"
+        return Run.create(path, settings, self.store, annotation=self.annotation, classes=self.classes)
 
     def patches(self) -> list[Row]:
         """A step of the default method on volumes, by the size of a patch, and what the estimate of the rest adds."""

@@ -105,7 +105,7 @@ class Plain:
     def __init__(self, run: Run, samples: Samples, device: str) -> None:
         training = run.settings.training
         assert isinstance(samples.images, torch.Tensor)
-        content = TensorDataset(as_float(samples.images.cpu()), samples.labels.cpu().long())
+        content = TensorDataset(as_float(samples.images.cpu()), samples.resident.cpu().long())
         self.loader = DataLoader(content, batch_size=training.batch, shuffle=True, drop_last=True)
         self.device, self.total = device, 0.0
         self.network = build_network(run).to(device).train()

@@ -84,7 +84,7 @@ def _refreshing(trainer: Trainer, step: float) -> float:
     assert trainer.volumes is not None
     estimate = trainer.volumes.estimate
     assert estimate is not None
-    voxels = trainer.samples.labels.numel()
+    voxels = len(trainer.samples) * trainer.samples.pixels
     begun = time.monotonic()
     with trainer.stream.here(), trainer.fabric.autocast():
         looked = estimate.refresh(10**9)

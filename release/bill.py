@@ -20,8 +20,8 @@ from packaging.utils import canonicalize_name
 
 from release.lock import LOCK, ROOT, TORCH, Locked, locked
 
-NOT_SHIPPED = {"dev", "docs"}
-"""Extras for those who work on the package."""
+NOT_SHIPPED = {"dev", "docs", "ray", "slurm"}
+"""Extras for those who work on the package, and those whose versions a cluster decides."""
 
 
 def bill(version: str, made: int | None = None) -> str:

@@ -10,6 +10,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements.lock"
+CLUSTER = ROOT / "cluster.lock"
+"""What clusters need: whoever belongs to one has its versions, so that it is neither set up nor shipped."""
 TORCH = ROOT / "torch.txt"
 """torch alone, by its version: which file of it is installed depends on the machine."""
 

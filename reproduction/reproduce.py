@@ -7,14 +7,13 @@ from pathlib import Path
 
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate, predict_slices
+from inbounds.jobs.training import train_all
 from inbounds.progress import bar
 from inbounds.reports.cases import choose
 from inbounds.reports.comparison import read_results, unmeasured
 from inbounds.reports.pictures import grey
-from inbounds.reports.progress_table import Screen
 from inbounds.runs.run import Run
 from inbounds.store.store import Store
-from inbounds.training.train_many import train_many
 from inbounds.writing import write_json
 from reproduction.experiment import Experiment, chosen, experiment
 from reproduction.figures import draw_cases
@@ -22,9 +21,6 @@ from reproduction.jobs import ABOUT, SPLIT, Job, begin, check, check_about, in_w
 from reproduction.knowledge import Say
 from reproduction.pages import write_results
 from reproduction.results import BEGUN, collect, read_all
-
-AT_ONCE = 16
-"""Runs side by side: more would not fit on a GPU, and what few have measured is kept the sooner."""
 
 
 def reproduce(
@@ -107,16 +103,13 @@ def train(runs: Sequence[Run], after: Callable[[], object]) -> dict[Path, str]:
         runs: All of them; those that are finished are left.
         after: Called whenever some of them are finished, to keep what they measured.
     """
-    failures: dict[Path, str] = {}
-    left = [run for run in runs if run.checkpoint is None or int(run.checkpoint.name) != run.epochs]
-    with Screen() as screen:
-        for some in (left[first : first + AT_ONCE] for first in range(0, len(left), AT_ONCE)):
-            for file in (run.path / BEGUN for run in some):
-                if not file.exists():
-                    file.touch()
-            failures |= train_many(some, resume=True, show=screen.show)
-            after()
-    return failures
+
+    def before(some: Sequence[Run]) -> None:
+        for file in (run.path / BEGUN for run in some):
+            if not file.exists():
+                file.touch()
+
+    return train_all(runs, before, after)
 
 
 def compare(table: Experiment, out: Path) -> list[Path]:

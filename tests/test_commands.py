@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import nibabel
@@ -13,7 +15,9 @@ import pytest
 
 from archives import done
 from inbounds.sources.phantom import generate
+from inbounds.store.store import Store
 from pages import ROOT, blocks, commands
+from slurm_cluster import slurm_cluster, why_not
 
 SHORT = ["training.epochs=1", "training.batch=16", "training.device=cpu", "network.name=monai:UNet"]
 SHORT += ["network.settings={spatial_dims=2,channels=[4,8],strides=[2]}"]
@@ -153,6 +157,51 @@ def test_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
     new_scans()
     run_page("docs/volumes.md")
     assert Path("masks/liver1.nii.gz").is_file()
+
+
+def plan_of_the_page() -> None:
+    """The plan as printed, on data as people have them; each run is small."""
+    my_scans(Path("my_scans"))
+    done("prepare", "folder", "my_scans", "store", "--classes", "background,LV", "--side", "64")
+    lines = ["case,slice,row,column,class", *(f"liver{n},3,30,30,LV" for n in range(1, 5))]
+    Path("clicks.csv").write_text("\n".join(lines) + "\n")
+    lines = ["case,slice,class,size_px", *(f"liver{n},3,LV,200" for n in range(1, 5))]
+    Path("sizes.csv").write_text("\n".join(lines) + "\n")
+    done("annotate", "store", "--points", "clicks.csv", "--name", "clicks")
+    done("facts", "store", "--import", "sizes.csv", "--name", "sizes")
+    (plan,) = blocks(ROOT / "docs" / "cluster.md", "toml")
+    assert "epochs = 40" in plan
+    small = plan.replace("epochs = 40", 'epochs = 1\nbatch = 16\ndevice = "cpu"')
+    network = '[settings.network]\nname = "monai:UNet"\nsettings = {spatial_dims=2,channels=[4,8],strides=[2]}\n'
+    Path("plan.toml").write_text(small.replace("[grid]", f"{network}\n[grid]"))
+
+
+@pytest.mark.slow
+def test_cluster() -> None:
+    plan_of_the_page()
+    new_scans()
+    run_page("docs/cluster.md")
+    assert len(list(Path("runs/sweep/runs").glob("*/seed-*/checkpoints/*"))) == 8
+    assert Path("report/index.html").is_file()
+    assert Path("masks/liver1.nii.gz").is_file()
+    assert len(Store("many").records) == 4
+
+
+@pytest.mark.slow
+def test_the_script_for_slurm_works_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if why := why_not():
+        pytest.skip(why)
+    pytest.importorskip("submitit", reason="submitit is not installed: make cluster")
+    plan_of_the_page()
+    script, *_ = blocks(ROOT / "docs" / "cluster.md", "bash")
+    Path("sweep.sh").write_text(script)
+    Path("bin").mkdir()
+    Path("bin/inbounds").write_text(f'#!/bin/sh\nexec {sys.executable} -m inbounds "$@"\n')
+    Path("bin/inbounds").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    with slurm_cluster(tmp_path / "slurm") as cluster:
+        cluster.told("sbatch", "--wait", "sweep.sh")
+    assert "runs/sweep: 8 of 8 done." in Path("sweep.log").read_text()
 
 
 def test_predicting() -> None:

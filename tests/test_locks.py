@@ -16,7 +16,7 @@ from filelock import UnixFileLock
 
 from inbounds import locks
 from inbounds.errors import BadInput
-from inbounds.locks import check_free, held, let_go, lock_file, locked
+from inbounds.locks import InUse, check_free, held, holder, let_go, lock_file, locked
 from processes import another
 
 
@@ -50,6 +50,20 @@ def test_the_dead_hold_nothing(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == [".store.lock"]
     check_free(path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("how", [(), ("inside",)], ids=["beside", "inside"])
+def test_who_holds_a_path_can_be_asked_without_taking_it(tmp_path: Path, how: tuple[str, ...]) -> None:
+    path, inside = tmp_path / "store", bool(how)
+    assert holder(path, inside=inside) == ""
+    with another(path, *how) as process:
+        assert holder(path, inside=inside).startswith(f"process {process.pid} on ")
+        with pytest.raises(InUse), locked(path, inside=inside):
+            pass
+        os.kill(process.pid, signal.SIGKILL)
+    assert holder(path, inside=inside) == ""
+    with locked(path, inside=inside):
+        assert holder(path, inside=inside).startswith(f"process {os.getpid()} on ")
 
 
 def test_a_path_that_nobody_holds_is_free_and_no_lock_is_made(tmp_path: Path) -> None:

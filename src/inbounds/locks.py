@@ -30,6 +30,10 @@ NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP}
 _held: dict[Path, FileLock] = {}
 
 
+class InUse(BadInput):
+    """Another process holds a path."""
+
+
 @contextmanager
 def locked(path: Path, *, inside: bool = False) -> Iterator[None]:
     """Hold a path for this process, which may hold it already.
@@ -80,6 +84,25 @@ def check_free(path: Path) -> None:
             pass
 
 
+def holder(path: Path, *, inside: bool = False) -> str:
+    """What the process that holds a path says of itself, such as this one; nothing where nobody does."""
+    from filelock import FileLock, Timeout
+
+    place = path.resolve()
+    file = lock_file(place, inside=inside)
+    if place in _held:
+        return _holder(file)
+    if file.exists():
+        try:
+            with FileLock(file, timeout=0, thread_local=False, fallback_to_soft=False):
+                pass
+        except Timeout:
+            return _holder(file)
+        except OSError:  # gone meanwhile, nothing that we may open, or no locks here
+            pass
+    return ""
+
+
 def let_go(path: Path) -> None:
     """Give the lock of a folder up before its time, so that another process of ours can take it."""
     place = path.resolve()
@@ -98,7 +121,7 @@ def _take(place: Path, file: Path, path: Path) -> FileLock | None:
         try:
             lock.acquire()
         except Timeout:
-            raise BadInput(
+            raise InUse(
                 f"{path}: in use by {_holder(file)}; wait until that has ended, or choose another name"
             ) from None
         except FileNotFoundError:

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name))
+"""The last one is what Windows sends in the place of SIGTERM."""
+
 
 @contextmanager
 def stoppable() -> Iterator[list[int]]:
@@ -20,7 +23,7 @@ def stoppable() -> Iterator[list[int]]:
         raise KeyboardInterrupt
 
     # Not where somebody else has the say, as with a Ctrl-C that a shell's background jobs ignore.
-    ways: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    ways: dict[int, Any] = dict.fromkeys(STOPS, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
     ours = [number for number, way in ways.items() if _in_main_thread() and signal.getsignal(number) == way]
     for number in ours:
         signal.signal(number, stop)
@@ -35,7 +38,7 @@ def stoppable() -> Iterator[list[int]]:
 def shielded() -> Iterator[None]:
     """Put either off to the end of what must not be left half done."""
     came: list[int] = []
-    numbers = [number for number in (signal.SIGINT, signal.SIGTERM) if _in_main_thread()]
+    numbers = STOPS if _in_main_thread() else ()
     before = {number: way for number in numbers if callable(way := signal.getsignal(number))}
     for number in before:
         signal.signal(number, lambda number, _: came.append(number))

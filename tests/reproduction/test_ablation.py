@@ -13,13 +13,13 @@ import pytest
 
 import archives
 from inbounds.errors import BadInput
+from inbounds.jobs import training
 from inbounds.runs.run import Run
 from inbounds.sources import phantom
 from inbounds.store.annotate import simulate
 from inbounds.store.prepare import FITS, Plan, prepare
 from inbounds.store.store import Store
 from making import train_here
-from reproduction import reproduce as module
 from reproduction.experiment import experiment, settings_of
 from reproduction.held_out import every_fifth, held_out
 from reproduction.knowledge import facts_of, labels_of, planned
@@ -34,7 +34,7 @@ done, refused = (partial(by, program="reproduction.__main__") for by in (archive
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "train_many", train_here)
+    monkeypatch.setattr(training, "train_many", train_here)
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("reproduction.reproduce.train_many", train_here)
+    monkeypatch.setattr("inbounds.jobs.training.train_many", train_here)
 
 
 def called(name: str, *words: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import archives
+from inbounds.jobs import training
 from inbounds.runs.run import Run
 from inbounds.store.store import Store
 from making import make_store, source, train_here, truth_like
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes of their own would take seconds each to start."""
-    monkeypatch.setattr(module, "train_many", train_here)
+    monkeypatch.setattr(training, "train_many", train_here)
 
 
 @pytest.fixture
@@ -86,19 +87,19 @@ def test_rows_seeds_resume_and_rebuild(store: Path, tmp_path: Path) -> None:
 
 
 def test_stopped_in_the_middle_it_goes_on(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, whole = tmp_path / "out", module.train_many
+    out, whole = tmp_path / "out", training.train_many
 
     def stopped(runs: Sequence[Run], **settings) -> dict[Path, str]:
         whole(runs[:1], **settings)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "train_many", stopped)
+    monkeypatch.setattr(training, "train_many", stopped)
     ended = command(*words(store, out, "--rows", "partial,volume"))
     assert ended.code == 130
     assert "--resume" in ended.err
     done("left-ventricle", "--out", out)
     assert "`volume`, `full`.\n" in (out / "results/table.md").read_text(encoding="utf-8")
-    monkeypatch.setattr(module, "train_many", whole)
+    monkeypatch.setattr(training, "train_many", whole)
     done(*words(store, out, "--rows", "partial,volume", "--resume"))
     assert "| volume bounds | direct penalty | 0.858 | 0." in (out / "results/table.md").read_text(encoding="utf-8")
 
@@ -106,28 +107,28 @@ def test_stopped_in_the_middle_it_goes_on(store: Path, tmp_path: Path, monkeypat
 def test_what_some_measured_is_kept_before_the_next_begin(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, results = module.train_many, tmp_path / "out" / "results"
+    whole, results = training.train_many, tmp_path / "out" / "results"
 
     def second_stopped(runs: Sequence[Run], **settings) -> dict[Path, str]:
         if (results / "tags" / "seed-0.json").is_file():
             raise KeyboardInterrupt
         return whole(runs, **settings)
 
-    monkeypatch.setattr(module, "AT_ONCE", 1)
-    monkeypatch.setattr(module, "train_many", second_stopped)
-    assert command(*words(store, tmp_path / "out", "--rows", "tags,full")).code == 130
+    monkeypatch.setattr(training, "AT_ONCE", 2)
+    monkeypatch.setattr(training, "train_many", second_stopped)
+    assert command(*words(store, tmp_path / "out", "--rows", "tags,full", "--seeds", "0,1")).code == 130
     assert [file.parent.name for file in results.glob("*/seed-0.json")] == ["tags"]
 
 
 def test_what_fails_is_told_and_the_others_are_kept(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = module.train_many
+    whole = training.train_many
 
     def failing(runs: Sequence[Run], **settings) -> dict[Path, str]:
         return whole(runs[:1], **settings) | {runs[1].path: "not finite"}
 
-    monkeypatch.setattr(module, "train_many", failing)
+    monkeypatch.setattr(training, "train_many", failing)
     ended = command(*words(store, tmp_path / "out", "--rows", "tags,full"))
     assert ended.code == 1
     assert "full/seed-0: not finite" in ended.err

@@ -16,7 +16,8 @@ import pytest
 from PIL import Image
 
 from benchmarks.scans import write
-from browsing import BRIGHT, api, browser, label, on_screen, open_page, pick, settled, studio, until
+from browsing import BRIGHT, SETTLED, UNSETTLED, api, browser, label, on_screen, open_page, pick, settled, studio, until
+from inbounds.scans.scan import read, write_mask
 from inbounds.studio.preview import Newest, write_newest
 from studios import SHAPE, TOKEN, newer, opened, refused, scans
 
@@ -27,6 +28,20 @@ __all__ = ["browser"]
 CORNER = np.array([2, 2, 2])
 """So many voxels from the patient's right, front and head lies the bright cross."""
 FORMATS = ("mha", "nrrd", "dicom", "png")
+LOOK = f"""async ([voxel, soFar]) => {{
+  const settled = {SETTLED}, bright = {BRIGHT};
+  const there = (view, place) => (!voxel || view.shown === voxel[place])
+    && view.viewport.zoom >= (soFar.zoom ?? 0) && studio.work.open_.sequence >= (soFar.done ?? 0);
+  for (const end = performance.now() + 15000; !(settled() && studio.work.views.every(there));) {{
+    if (performance.now() > end) return ({UNSETTLED})();
+    await new Promise((resolve) => setTimeout(resolve, 4));
+  }}
+  return studio.work.views.map(({{ box, shown }}, place) => {{
+    const area = box.getBoundingClientRect(), words = [...box.querySelectorAll(".word")].map((word) => word.innerText);
+    return {{ slice: shown, middle: [area.left + area.width / 2, area.top + area.height / 2], bright: bright(place),
+      letters: words.slice(0, 4), plane: words[4].split(" ")[0], done: studio.work.open_.sequence }};
+  }});
+}}"""
 SIDES = {"axial": "RLAP", "coronal": "RLSI", "sagittal": "APSI"}
 
 
@@ -70,11 +85,10 @@ def test_a_click_on_a_bright_voxel_labels_that_voxel_however_the_scan_lies(brows
     page.locator("[data-tab=label]").click()
     page.evaluate("studio.work.views.forEach((view) => { view.viewport.look.smooth = false; })")  # voxels are counted
     assert len(there) == 48
+    pick(page, "point", 1)
     for name, voxel in there.items():
         label(page, name)
-        pick(page, "point", 1)
-        for view in range(3):
-            find_and_click(page, view, voxel[view])
+        find_and_click(page, voxel)
     export = api(page, server.url.split("/?")[0] + "/api/export", {"who": "Ana"})
     with (Path(export["folder"]) / "clicks.csv").open(encoding="utf-8") as stream:
         rows = [
@@ -84,31 +98,34 @@ def test_a_click_on_a_bright_voxel_labels_that_voxel_however_the_scan_lies(brows
     assert page.errors == []
 
 
-def find_and_click(page: Any, view: int, number: int) -> None:
-    """Go to a slice of the file, zoom in on the bright cross, click on its middle; check what lies on which side."""
-    shown = page.locator(".view").nth(view)
-    box = shown.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.wheel(0, 100 * (number - int(shown.get_attribute("data-slice"))))
-    page.wait_for_function("([view, n]) => studio.work.views[view].shown === n", arg=[view, number])
-    settled(page)
-    bright = page.evaluate(BRIGHT, view)
-    words = shown.locator(".word").all_inner_texts()
-    assert "".join(words[:4]) == SIDES[words[4].split(" ")[0]]
-    assert bright["voxels"] > 2
-    # Right, front and head are where the voxel is; on the screen they are left, left and top.
-    assert bright["across"] < 0.5
-    assert bright["down"] < 0.5
-    page.mouse.move(bright["x"], bright["y"])
+def find_and_click(page: Any, voxel: tuple[int, int, int]) -> None:
+    """In each plane go to the slice of the file, zoom in on the bright cross, and click on its middle.
+
+    What lies on which side is looked at as well, and that each click is one action.
+    """
+    for view, number in zip(look(page), voxel, strict=True):
+        page.mouse.move(view["middle"][0], view["middle"][1])
+        page.mouse.wheel(0, 100 * (number - view["slice"]))
     page.keyboard.down("Control")
-    page.mouse.wheel(0, -150)
+    for view in look(page, voxel):
+        assert "".join(view["letters"]) == SIDES[view["plane"]]
+        assert view["bright"]["voxels"] > 2
+        # Right, front and head are where the voxel is; on the screen they are left, left and top.
+        assert view["bright"]["across"] < 0.5
+        assert view["bright"]["down"] < 0.5
+        page.mouse.move(view["bright"]["x"], view["bright"]["y"])
+        page.mouse.wheel(0, -150)
     page.keyboard.up("Control")
-    settled(page)
-    bright = page.evaluate(BRIGHT, view)
-    with page.expect_response(lambda answer: "/api/actions" in answer.url) as answered:
-        page.mouse.click(bright["x"], bright["y"])
-    assert answered.value.ok
-    settled(page)
+    for place, view in enumerate(look(page, voxel, zoom=1.6)):
+        page.mouse.click(view["bright"]["x"], view["bright"]["y"])
+        look(page, voxel, done=view["done"] + place + 1)
+
+
+def look(page: Any, voxel: tuple[int, int, int] | None = None, **so_far: float) -> list[dict[str, Any]]:
+    """What the three planes show, once they show this voxel, so large, after so many actions, and all is painted."""
+    found = page.evaluate(LOOK, [voxel, so_far])
+    assert isinstance(found, list), found
+    return found
 
 
 @pytest.fixture
@@ -133,7 +150,7 @@ def drag(page: Any, *places: tuple[float, float], button: str = "left") -> None:
 
 def labelled(page: Any) -> dict[int, int]:
     """How many pixels of the large slice have which label, as the page shows it."""
-    values = page.evaluate("Array.from(studio.work.views[0].viewport.shown.labels)")
+    values = page.evaluate("Array.from(studio.work.views[0].viewport.shown.labels ?? [])")
     found, counts = np.unique([value for value in values if value != 255], return_counts=True)
     return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
@@ -219,6 +236,12 @@ def test_everything_goes_by_keyboard(browser: Any, hearts: Path) -> None:
         assert [(fact["slice"], fact["class"], fact["size"]["unit"]) for fact in facts] == [(start, 3, "mm2")]
         assert facts[0]["size"]["low"] == pytest.approx(255)
         page.keyboard.press("c")
+        until(lambda: len(page.evaluate("studio.work.open_.facts")) == 3)
+        for key in ("Shift+ArrowDown", "Shift+ArrowDown", "c"):  # and to those that are chosen from here on
+            page.keyboard.press(key)
+        facts = until(lambda: (f := page.evaluate("studio.work.open_.facts"), len(f) == 4 and f)[1])
+        assert sorted(fact["slice"] for fact in facts) == [start - 1, start, start + 1, start + 2]
+        page.keyboard.press("Control+z")
         until(lambda: len(page.evaluate("studio.work.open_.facts")) == 3)
         page.keyboard.press("Home")
         page.keyboard.press("Shift+ArrowDown")
@@ -315,6 +338,68 @@ def test_the_newest_masks_come_while_it_trains(browser: Any, tmp_path: Path, mon
             page.get_by_text(f"Newest masks · after epoch {epoch}").wait_for()
             page.locator(f".live canvas[data-coloured={'true' if value else 'false'}]").nth(1).wait_for()
             assert page.locator(".live canvas").count() == 2
+        assert page.errors == []
+
+
+def test_labels_from_elsewhere_come_in_and_what_they_contradict_is_said(browser: Any, tmp_path: Path) -> None:
+    painted = np.zeros(SHAPE, np.uint8)
+    painted[2, 4:9, 5:11] = 7
+    with opened(scans(tmp_path / "scans", ("one", "two"))) as client:
+        scan = read(tmp_path / "scans" / "one.nii.gz")
+        write_mask(painted, scan, tmp_path / "painted.nii.gz")
+        x, y, z, _ = scan.geometry.affine @ [3, 2, 2, 1]  # column, row, slice
+        point = {"label": "F-1", "position": [-x, -y, z], "positionStatus": "defined"}
+        points = {"markups": [{"coordinateSystem": "LPS", "controlPoints": [point]}]}
+        (tmp_path / "points.mrk.json").write_text(json.dumps(points))
+        (tmp_path / "notes.csv").write_text("who,what\n")
+        page = open_page(browser, f"http://127.0.0.1:{client.port}/?token={TOKEN}")
+        page.get_by_role("button", name="Import").click()
+        page.locator("dialog input[type=file]").set_input_files(
+            [tmp_path / name for name in ("painted.nii.gz", "points.mrk.json", "notes.csv")]
+        )
+        page.locator("dialog select[name=scan]").select_option(label="one")
+        page.locator("dialog select[name=class]").select_option(label="RV")
+        page.locator("dialog input[name=value-1]").fill("7")
+        page.locator("dialog button.main").click()
+        page.locator(".toast", has_text="painted.nii.gz: 30 painted voxels on one").wait_for()
+        page.locator(".toast", has_text="points.mrk.json: 1 point on one").wait_for()
+        page.locator(".toast.bad", has_text="notes.csv").wait_for()
+        label(page, "one")
+        page.keyboard.press("Home")
+        for _ in range(2):
+            page.keyboard.press("ArrowDown")
+        page.wait_for_function("() => studio.work.views[0].shown === 2")
+        settled(page)
+        assert labelled(page) == {1: 30, 2: 1}
+        page.keyboard.press("1")
+        page.keyboard.press("n")
+        page.locator(".toast.bad", has_text="LV is said to be absent, but 30 voxels are labelled as it").wait_for()
+        page.locator(".known .warn", has_text="30 voxels are labelled").wait_for()
+        assert page.errors == []
+
+
+def test_masks_of_a_new_training_take_the_place_of_those_on_the_screen(browser: Any, tmp_path: Path) -> None:
+    with opened(scans(tmp_path / "scans", ("one",))) as client:
+
+        def trained(number: int, value: int) -> None:
+            work = client.studio.trainings.folder / f"{number:03d}"
+            scan = read(tmp_path / "scans" / "one.nii.gz")
+            write_mask(np.full(SHAPE, value, np.uint8), scan, work / "masks" / "one.nii.gz")
+            head = "case,class,doubt,volume_ml,size_px,range,edge,pieces,mirrored,runs,note"
+            (work / "masks" / "predictions.csv").write_text(f"{head}\none,LV,0.2,{10 * number},2880,0.2,0,0,0,,\n")
+            job = {"number": number, "state": "done", "classes": ["background", "LV", "RV"], "values": [0, 1, 2]}
+            job |= {"sentence": "", "commands": [], "words": [], "left_out": {}, "stamps": {}, "scans": {"one": []}}
+            (work / "job.json").write_text(json.dumps(job))
+
+        trained(1, 1)
+        page = open_page(browser, f"http://127.0.0.1:{client.port}/?token={TOKEN}")
+        page.keyboard.press("F4")
+        settled(page)
+        seen = "(value) => studio.work.views[0].viewport.shown.mask?.every((each) => each === value)"
+        page.wait_for_function(seen, arg=1)
+        trained(2, 2)
+        page.wait_for_function(seen, arg=2)
+        page.locator(".volumes td", has_text="20").wait_for()
         assert page.errors == []
 
 

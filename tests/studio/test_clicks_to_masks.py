@@ -108,7 +108,7 @@ class Hands:
 @pytest.mark.parametrize(
     ("clicked", "side", "others", "minutes", "least"),
     [
-        pytest.param(4, 48, 0, (0.3, 0.1), 0.1, id="short"),
+        pytest.param(4, 48, 0, (0.15, 0.05), 0.0, id="short"),
         pytest.param(12, 64, 2, (6, 2), 0.75, id="whole", marks=pytest.mark.slow),
     ],
 )
@@ -117,7 +117,7 @@ def test_from_an_empty_project_to_masks(
 ) -> None:
     """Five clicks on each of some scans, rough sizes, a training, a look, corrections, another training, export.
 
-    In the short form seconds of training show that something is learnt, and no more than that.
+    In the short form seconds of training show that labels are learnt, and no more than that.
     """
     rng = np.random.default_rng(0)
     hearts = draw_hearts(tmp_path / "scans", clicked + clicked // 2, side, seed=0)
@@ -137,6 +137,8 @@ def test_from_an_empty_project_to_masks(
         assert hands.clicks == 5 * clicked <= 60
         first = hands.train(minutes[0], 900)
         assert first["seen"] or minutes[0] < 1  # masks were on the screen while it trained, if that took a while
+        learnt = [value for _, value in first["curves"]["labels"]]
+        assert learnt[-1] < 0.7 * learnt[0]
 
         # Review: the worst first, as the list has it; two clicks each where the mask is wrong, and one that is good.
         hands.keys("F4")
@@ -197,8 +199,6 @@ def gain(folder: Path, seed: int) -> float:
         rows = client.get("/api/project").json()["scans"]
     worst = [one["name"] for one in sorted(rows, key=lambda one: len(one["flags"]) + one["doubt"])[-3:]]
     shutil.copytree(project, other)
-    job = other / "trainings" / "001" / "job.json"  # its folders are its own
-    job.write_text(job.read_text(encoding="utf-8").replace(str(project), str(other)), encoding="utf-8")
     found = []
     for place in (other, project):
         with opened(folder / "scans", place, HEARTS) as client:

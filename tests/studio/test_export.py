@@ -101,16 +101,23 @@ def test_everything_is_exported_and_again(tmp_path: Path) -> None:
             "state": "done",
             "classes": list(CLASSES),
             "values": [0, 1, 2],
-            "store": str(work / "store"),
+            "folder": "/elsewhere/trainings",  # before the project was moved
+            "store": "001/store",
         }
         about |= {
-            "commands": ["inbounds prepare ...", "inbounds train ..."],
+            "commands": [
+                "inbounds prepare folder /scans /elsewhere/trainings/001/store --classes background,LV",
+                "inbounds prepare folder /scans /elsewhere/trainings/001/store --classes background,LV --without two",
+                "inbounds train --store /elsewhere/trainings/001/store --run '/elsewhere/trainings/001/run' --resume",
+            ],
             "sentence": "",
             "words": [],
-            "left_out": {},
+            "scans": {"one": [], "three": [], "two": []},
+            "left_out": {"two": "it is damaged"},
             "stamps": {},
         }
         (work / "job.json").write_text(json.dumps(about))
+        (work / "clicks.csv").write_text("case,slice,row,column,class\n")
         act(client, "accept", scan=number, accepted=True)
         for _ in range(2):
             told = client.post("/api/export", json={"who": "Ana"}).json()
@@ -123,8 +130,14 @@ def test_everything_is_exported_and_again(tmp_path: Path) -> None:
                 "masks/one.nii.gz",
                 "masks/predictions.csv",
                 "store/dataset.json",
+                "trainings/001/clicks.csv",
             }
-            assert told["commands"] == about["commands"]
+            assert told["commands"] == [
+                "inbounds prepare folder /scans trainings/001/store --classes background,LV --without two",
+                "inbounds train --store trainings/001/store --run trainings/001/run",
+            ]
+        training = client.get("/api/project").json()["training"]
+        assert training["sentence"] == "masks of 2 scans; 1 could not be read"
         folder = Path(told["folder"])
         assert (folder / "volumes.csv").read_text().splitlines() == [
             "case,class,volume_ml,known_min,known_max,doubt,accepted",

@@ -19,7 +19,8 @@ def test_a_box_says_what_is_background_and_how_large_the_region_is(tmp_path: Pat
         assert drawn[0, 0] == 2
         assert (drawn == 0).sum() == 24 * 20 - 50 - 1
         facts = about(client, number)["facts"]
-        assert facts == [{"class": 1, "slice": 1, "present": None, "size": {"low": 25.0, "high": 45.0, "unit": "px"}}]
+        size = {"low": 25.0, "high": 45.0, "unit": "px"}
+        assert facts == [{"class": 1, "slice": 1, "present": None, "size": size, "warning": None}]
 
 
 def test_facts_replace_each_other_and_are_taken_back(tmp_path: Path) -> None:
@@ -67,4 +68,4 @@ def test_a_size_smaller_than_what_is_labelled_is_taken_with_a_warning(tmp_path: 
         size = {"low": 1, "high": 3, "unit": "px"}
         answer = act(client, "fact", scan=number, slice=1, size=size, **{"class": 1})
         assert "3 voxels at most" in answer["warning"]
-        assert any("3 voxels at most" in flag for flag in about(client, number)["row"]["flags"])
+        assert "3 voxels at most" in about(client, number)["facts"][0]["warning"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from inbounds.studio.server import PAGE
 from studios import CLASSES, SHAPE, act, click, ids, labels, opened, row, scans
 
 
@@ -80,3 +82,8 @@ def test_a_full_disk_is_told_with_507_and_nothing_is_half_done(tmp_path: Path) -
         assert (row(client, "one")["labelled"] > 0) == (done > 0)
         click(client, number, (1, 1, 1))
         assert labels(client, number, 1)[1, 1] == 1
+
+
+def test_all_modules_of_the_page_are_asked_for_at_once() -> None:
+    asked = re.findall(r'(?:href|src)="/page/(\w+\.js)"', (PAGE / "index.html").read_text(encoding="utf-8"))
+    assert sorted(asked) == sorted(file.name for file in PAGE.glob("*.js"))

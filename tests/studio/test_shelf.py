@@ -34,6 +34,22 @@ def test_headers_are_read_once_until_a_file_changes(tmp_path: Path, monkeypatch:
     database.close()
 
 
+def test_a_scan_that_is_asked_for_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "PATIENCE", 0)
+    monkeypatch.setattr(room.Shelf, "_read_all", lambda *_: None)  # which has not come so far
+    root = scans(tmp_path / "scans")
+    (root / "broken.nii.gz").write_bytes(b"no scan")
+    database = Database(tmp_path / "project.sqlite")
+    shelf = Shelf(database, root)
+    numbers = {entry.name: number for number, entry in shelf.entries.items()}
+    assert shelf.entries[numbers["two"]].shape is None
+    assert shelf.entry(numbers["two"]).shape == volume().shape
+    assert "broken" in (shelf.entry(numbers["broken"]).error or "")
+    kept = database.rows("SELECT name, header IS NULL, error IS NULL FROM scans ORDER BY name")
+    assert kept == [("broken", 1, 0), ("one", 1, 1), ("three", 1, 1), ("two", 0, 1)]
+    database.close()
+
+
 def test_a_thousand_scans_open_within_two_seconds(tmp_path: Path) -> None:
     root = scans(tmp_path / "scans", ("one",))
     for number in range(1000):

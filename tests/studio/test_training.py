@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archives import done
+from archives import command, done
 from inbounds.scans.scan import read_labels
 from inbounds.studio.job import last_words
 from inbounds.studio.results import read_results
-from inbounds.studio.training import Trainings
 from studios import Page, about, act, click, ids, opened, row, scans
 
 HEARTS = ("background", "RV", "MYO", "LV")
@@ -52,7 +51,25 @@ def wait(client: Page, *states: str, seconds: float = 300) -> dict[str, Any]:
     return dict(told)
 
 
-def test_a_training_from_clicks_to_masks(tmp_path: Path) -> None:
+def names(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir() if not file.name.startswith("."))
+
+
+def repeat(client: Page, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Export, and call the commands that were exported, where they lie."""
+    told = client.post("/api/export", json={"who": "Ana"}).json()
+    folder = Path(told["folder"])
+    lines = (folder / "commands.txt").read_text(encoding="utf-8").splitlines()
+    assert lines == told["commands"]
+    with monkeypatch.context() as there:
+        there.chdir(folder)
+        for line in lines:
+            outcome = command(*shlex.split(line)[1:])
+            assert outcome.code in ((0, 1) if " predict " in line else (0,)), outcome  # 1: a scan is broken
+    return folder
+
+
+def test_a_training_from_clicks_to_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped once, gone on with by another server, with a broken scan among the good ones."""
     root = hearts(tmp_path / "hearts")
     for file in sorted(root.iterdir())[3:]:
@@ -106,10 +123,13 @@ def test_a_training_from_clicks_to_masks(tmp_path: Path) -> None:
         assert not row(client, name)["accepted"]
         assert client.post("/api/train/resume", json={"who": "Ana"}).status_code == 409
         assert client.post("/api/train/stop", json={"who": "Ana"}).status_code == 409
+        # whoever calls the exported commands gets masks of the same scans
+        folder = repeat(client, monkeypatch)
+        assert names(folder / "trainings" / "001" / "masks") == names(folder / "masks")
 
 
 @pytest.mark.slow
-def test_a_second_training_goes_on_from_the_first(tmp_path: Path) -> None:
+def test_a_second_training_goes_on_from_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store is made once, weights are those of the last run, and a class's value need not be its place."""
     root = hearts(tmp_path / "hearts", 8)
     with opened(root, tmp_path / "project", HEARTS) as client:
@@ -126,6 +146,10 @@ def test_a_second_training_goes_on_from_the_first(tmp_path: Path) -> None:
         assert second["curves"]["labels"][0][1] < first["curves"]["labels"][0][1]
         assert not row(client, name)["accepted"]  # another mask
         assert (tmp_path / "project/trainings/001/masks/predictions.csv").is_file()
+        folder = repeat(client, monkeypatch)
+        assert names(folder / "trainings") == ["001", "002"]
+        assert not (folder / "trainings/002/store").exists()
+        assert names(folder / "trainings/002/masks") == names(folder / "masks")
 
 
 def test_a_failure_is_told_by_the_commands_own_last_sentence(tmp_path: Path) -> None:
@@ -204,18 +228,3 @@ def test_doubts_are_told_in_sentences(tmp_path: Path) -> None:
     assert found.flags == ("LV: its volume lies outside those of the training scans", "header says 1 mm")
     assert np.array_equal(results.shown(np.array([[0, 1, 2]], np.uint8)), [[0, 4, 2]])
     assert not results.of("two").predicted
-
-
-def test_only_one_store_for_the_same_scans_and_classes(tmp_path: Path) -> None:
-    with opened(scans(tmp_path / "scans")) as client:
-        trainings: Trainings = client.studio.trainings
-        store, work = tmp_path / "made", trainings.folder / "001"
-        store.mkdir()
-        (store / "dataset.json").write_text("{}")
-        work.mkdir(parents=True)
-        about = {"state": "done", "number": 1, "stamps": {"a": "1", "b": "2"}, "left_out": {"b": "bad"}}
-        about |= {"classes": ["background", "LV"], "store": str(store)}
-        (work / "job.json").write_text(json.dumps(about))
-        assert trainings._store({"a": "1"}, ["background", "LV"]) == store
-        assert trainings._store({"a": "2"}, ["background", "LV"]) is None
-        assert trainings._store({"a": "1"}, ["background", "RV"]) is None

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
 from inbounds.annotations.rest import Rest
+from inbounds.ranks import Part
 from inbounds.regions.patches import Patches
 from inbounds.regions.scans import Scans
 
@@ -41,6 +42,7 @@ class Annotation:
             they were cut from. Of whole scans, `Patches` in the place of `scans` say so.
         index: Which image of the data set each is, for penalties that remember images. `None` when nobody asks.
         scan_index: The same of scans.
+        part: Which images of the batch these are, where several processes share it: losses are then of all of it.
 
     Example:
         >>> label = torch.full((2, 4, 4), UNLABELLED)
@@ -59,6 +61,7 @@ class Annotation:
     patches: Patches | None = None
     index: Integer[Tensor, " B"] | None = None
     scan_index: Integer[Tensor, " S"] | None = None
+    part: Part | None = None
 
     def __post_init__(self) -> None:
         if self.label.is_floating_point() or self.label.is_complex() or self.label.dtype == torch.bool:

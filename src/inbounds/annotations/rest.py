@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from inbounds.ranks import Part
 from inbounds.regions.region import Region, any_of, select
 from inbounds.regions.scans import Scans
 
@@ -22,12 +24,13 @@ class Rest:
     cut off counts by what is remembered of it. Sizes are remembered in pixels before any zoom.
 
     Attributes:
-        same: 1 where two images of the batch are the same slice.
+        same: 1 where an image and another of the whole batch are the same slice.
         zoom: By what factor each image was enlarged.
         stored: What is remembered of each image's slice.
         seen: Whether anything is.
         others: The sum of what is remembered of the other slices of each scan.
         complete: Whether all of those were seen; until then the scan may be larger, and only upper bounds act.
+        part: Which images of the batch are here, where several processes share it.
 
     Example:
         >>> one = torch.ones(1, 1, 1)
@@ -36,21 +39,25 @@ class Rest:
         tensor([[[12.]]])
     """
 
-    same: Float[Tensor, "B B"]
+    same: Float[Tensor, "B W"]
     zoom: Float[Tensor, " B"]
     stored: Float[Tensor, "B K 1"]
     seen: Bool[Tensor, "B K 1"]
     others: Float[Tensor, "S K 1"]
     complete: Bool[Tensor, "S K 1"]
+    part: Part | None = None
 
     def of(self, regions: Sequence[Region]) -> Rest:
         """The same of some regions."""
-        every = {name: ~any_of(~getattr(self, name), regions) for name in ("seen", "complete")}
+        every: dict[str, Any] = {name: ~any_of(~getattr(self, name), regions) for name in ("seen", "complete")}
         return replace(self, stored=select(self.stored, regions), others=select(self.others, regions), **every)
 
     def to(self, device: torch.device | str) -> Rest:
         """The same on another device."""
-        return replace(self, **{name: tensor.to(device) for name, tensor in vars(self).items()})
+        moved: dict[str, Any] = {
+            name: tensor.to(device) for name, tensor in vars(self).items() if isinstance(tensor, Tensor)
+        }
+        return replace(self, **moved)
 
     def each(
         self, sizes: Float[Tensor, "B K 1"], cut: Bool[Tensor, "B K 1"]
@@ -65,7 +72,7 @@ class Rest:
 
     def _over_copies(self, x: Float[Tensor, "B K"]) -> Float[Tensor, "B K"]:
         """The sum over all copies of an image's slice. A matrix product might be rounded to half precision."""
-        return (self.same[..., None] * x).sum(dim=1)
+        return (self.same[..., None] * (x if self.part is None else self.part.gathered(x))).sum(dim=1)
 
     def whole(
         self, sizes: Float[Tensor, "B K 1"], cut: Bool[Tensor, "B K 1"], scans: Scans

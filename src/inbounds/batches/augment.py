@@ -66,11 +66,16 @@ class Augment:
     def __call__(
         self, batch: Batch, truth: Tensor | None = None, generator: torch.Generator | None = None
     ) -> tuple[Batch, Tensor | None]:
-        """A changed batch, and the truth changed with it if it is given (for looking, never for a loss)."""
+        """A changed batch, and the truth changed with it if it is given (for looking, never for a loss).
+
+        Where several processes share a batch, each draws for all of it, so that numbers are those of one process.
+        """
         annotation = batch.annotation
         scans = annotation.scans
+        shared = annotation.part if scans is None else None
         draws = annotation.batch if scans is None else scans.count
-        chance = torch.rand(draws, 9, generator=generator, device=batch.image.device)
+        chance = torch.rand(shared.whole if shared else draws, 9, generator=generator, device=batch.image.device)
+        chance = shared.take(chance) if shared else chance
         motion = self._motion(batch.image, chance)
         each = motion if scans is None else motion.each(scans)
         image = batch.image * each.gain[:, None, None, None] + each.offset[:, None, None, None]
@@ -83,8 +88,8 @@ class Augment:
             # A scan is cut where any of its slices is.
             cut = None
             if scans is not None and "cut" in facts:
-                member = scans.index == torch.arange(scans.count, device=scans.index.device)[:, None]
-                cut = any_cut(torch.where(member[..., None, None], facts["cut"], 0), dim=1)
+                sure, unknown = (scans.total(one.float()) > 0 for one in (facts["cut"] == 1, facts["cut"].isnan()))
+                cut = torch.where(unknown & ~sure, torch.nan, sure.float())
             scan_facts = self._facts(dict(annotation.scan_facts), motion, cut)
         rim = None if annotation.rim is None else _sample(annotation.rim, grid, outside=0)
         if not self.stays_on_grid:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor
 from inbounds.annotations.annotation import UNLABELLED, Annotation
 from inbounds.batches.augment import Augment
 from inbounds.batches.samples import Batch, Samples
+from inbounds.ranks import Part
 from inbounds.regions import Patches
 from inbounds.regions.facts import range_of
 
@@ -105,11 +106,11 @@ class PatchSamples:
     @property
     def voxels(self) -> int:
         """How many there are in all scans."""
-        return self.samples.labels.numel()
+        return len(self.samples) * self.samples.pixels
 
     def _clicked(self) -> list[Int[Tensor, " n"]]:
         """Where each class is labelled; where every voxel is, background is left out."""
-        labels = self.samples.labels.flatten()
+        labels = self.samples.resident.flatten()
         values = (
             [*range(self.samples.classes)] if bool((labels == UNLABELLED).any()) else [*range(1, self.samples.classes)]
         )
@@ -132,16 +133,19 @@ class PatchSamples:
         due = ((order + 1) * self.around_labels).floor() > (order * self.around_labels).floor()
         return torch.where(due, torch.stack(labelled), anywhere)
 
-    def batch(self, index: Int[Tensor, " B"]) -> Batch:
-        """Patches that hold some voxels, somewhere in them, augmented."""
+    def batch(
+        self, index: Int[Tensor, " B"], part: Part | None = None, generator: torch.Generator | None = None
+    ) -> Batch:
+        """Patches that hold some voxels, somewhere in them, augmented; of a batch that is shared, those of a part."""
         device = self.samples.device
-        chance = torch.rand(len(index), 13, device=device)
+        chance = torch.rand(len(index) if part is None else part.whole, 13, generator=generator, device=device)
+        chance = chance if part is None else part.take(chance)
         shown = self._shown(index.to(device), chance)
         image = self._image(shown)
         gain = torch.exp((chance[:, 3] * 2 - 1) * math.log(self.augment.contrast)).reshape(-1, 1, 1, 1, 1)
         offset = ((chance[:, 4] * 2 - 1) * self.augment.brightness).reshape(-1, 1, 1, 1, 1)
         changed = torch.where(shown.inside[:, None], image * gain + offset, 0)
-        return Batch(_slices(changed), self._annotation(shown))
+        return Batch(_slices(changed), replace(self._annotation(shown), part=part))
 
     def slices_of(self, index: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
         """The slices that voxels lie in."""
@@ -225,7 +229,7 @@ class PatchSamples:
     def _annotation(self, shown: Shown) -> Annotation:
         samples, (rows, _, _) = self.samples, shown.rows
         batch, depth = len(shown.scan), self.patch[0]
-        label = torch.where(shown.inside, samples.labels[shown.rows], UNLABELLED).flatten(0, 1)
+        label = torch.where(shown.inside, samples.resident[shown.rows], UNLABELLED).flatten(0, 1)
         slices = rows[:, :, 0, 0].flatten()
         there = shown.inside.flatten(2).any(dim=2).flatten()
         known = there if self.of_slices else torch.zeros_like(there)

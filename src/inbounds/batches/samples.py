@@ -6,22 +6,24 @@ What training may see (`Samples`) and what evaluation may see (`Truth`) are diff
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Shaped, UInt8
+from jaxtyping import Bool, Float, Int, Integer, Shaped, UInt8
 from torch import Tensor
 
 from inbounds.annotations.annotation import UNLABELLED, Annotation
+from inbounds.batches.ahead import Ahead, Held, LabelMaps
 from inbounds.batches.fact_tensors import to_tensors
 from inbounds.errors import BadInput
 from inbounds.memory import require
 from inbounds.regions.scans import Scans
 from inbounds.store.blocks import Images
 from inbounds.store.record import Record
+from inbounds.store.rle import Labels
 from inbounds.store.store import Store
 
 
@@ -72,7 +74,7 @@ class Samples:
     def __init__(
         self,
         images: Shaped[Tensor, "stored channels *space"] | Images,
-        labels: UInt8[Tensor, "n *space"],
+        labels: UInt8[Tensor, "n *space"] | LabelMaps,
         facts: Mapping[str, Float[Tensor, "n K _"]],
         scan_facts: Mapping[str, Float[Tensor, "scans K _"]],
         records: Sequence[Record],
@@ -86,9 +88,16 @@ class Samples:
         self.device = torch.device(device)
         self.firsts = np.cumsum([0, *(record.slices for record in records)])
         self.classes = self.facts["present"].shape[1]
+        self.pixels = math.prod(labels.shape[1:])
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def resident(self) -> Integer[Tensor, "n *space"]:
+        """The label maps, which are in memory."""
+        assert isinstance(self.labels, Tensor)
+        return self.labels
 
     @cached_property
     def known(self) -> Bool[Tensor, " n"]:
@@ -107,9 +116,16 @@ class Samples:
         owner = torch.repeat_interleave(torch.tensor([record.slices for record in self.records]))
         return Scans(owner.to(self.device), len(self.records))
 
-    def batch(self, index: Int[Tensor, " B"]) -> Batch:
-        """Slices by position, each by itself."""
-        return self._batch(index, {}, None, None)
+    @cached_property
+    def ahead(self) -> Ahead | None:
+        """What reads slices that lie on the disk; nothing where they are in memory."""
+        if self.rows is None or isinstance(self.images, Tensor):
+            return None
+        return Ahead(self.images, self.labels, self.rows, pinned=self.device.type == "cuda")
+
+    def batch(self, index: Int[Tensor, " B"], held: Held | None = None) -> Batch:
+        """Slices by position, each by itself, which may have been read already."""
+        return self._batch(index, {}, None, None, held)
 
     def group(self, scans: Sequence[int]) -> Group:
         """Some whole scans, ready for use."""
@@ -130,29 +146,45 @@ class Samples:
             slices += record.slices
         return [self.group(scans) for scans in groups]
 
-    def whole(self, group: Group) -> Batch:
-        """All slices of some scans, for constraints on whole volumes."""
+    def whole(self, group: Group, held: Held | None = None) -> Batch:
+        """All slices of some scans, for constraints on whole volumes; they may have been read already."""
         facts = {name: fact[group.which] for name, fact in self.scan_facts.items()}
-        return self._batch(group.index, facts, group.scans, group.which)
+        return self._batch(group.index, facts, group.scans, group.which, held)
+
+    def wholes(self, groups: Sequence[Group]) -> Iterator[Batch]:
+        """The same of several groups, one after the other."""
+        if self.ahead is not None:
+            self.ahead.begin(group.index for group in groups)
+        for group in groups:
+            yield self.whole(group, None if self.ahead is None else self.ahead.next())
 
     def scan_batch(self, scans: Sequence[int]) -> Batch:
         """The same, of scans by number."""
         return self.whole(self.group(scans))
 
     def _batch(
-        self, index: Tensor, scan_facts: Mapping[str, Tensor], scans: Scans | None, which: Tensor | None
+        self,
+        index: Tensor,
+        scan_facts: Mapping[str, Tensor],
+        scans: Scans | None,
+        which: Tensor | None,
+        held: Held | None = None,
     ) -> Batch:
-        there, here = index.to(self.labels.device), index.to(self.device)
-        stored = self._stored(there if self.rows is None else self.rows[there]).to(self.device, non_blocking=True)
-        label = self.labels[there].to(self.device, non_blocking=True)
+        here = index.to(self.device)
+        images, labels = self._held(index) if held is None else held
+        stored, label = images.to(self.device, non_blocking=True), labels.to(self.device, non_blocking=True)
         facts = {name: fact[here] for name, fact in self.facts.items()}
         label_weight = None if self.label_weight is None else self.label_weight[here]
         annotation = Annotation(label, facts, scan_facts, scans, label_weight, index=here, scan_index=which)
         return Batch(as_float(stored), annotation)
 
-    def _stored(self, rows: Tensor) -> Tensor:
+    def _held(self, index: Tensor) -> Held:
         """Some slices, from memory or from the disk."""
-        return self.images[rows] if isinstance(self.images, Tensor) else torch.from_numpy(self.images[rows.numpy()])
+        there = index.to(self.labels.device)
+        if self.ahead is not None:
+            return self.ahead.read(there)
+        assert isinstance(self.images, Tensor)
+        return Held(self.images[there if self.rows is None else self.rows[there]], self.labels[there])
 
 
 def as_float(stored: Shaped[Tensor, "B channels *space"]) -> Float[Tensor, "B channels *space"]:
@@ -184,7 +216,7 @@ def load(
         classes: Which classes become 1, 2, ... in this order; all of them if not given. The others become background.
         split: `train`, `validation`, `test`, or `None` for everything.
         device: Where batches are made.
-        data_on_device: Keep all slices there. Otherwise they stay in memory-mapped files and travel batch by batch.
+        data_on_device: Keep all slices there. Otherwise they stay on the disk, and travel batch by batch.
         full_scans: Hybrid training: so many scans, drawn by the seed, have complete labels and nothing else is known of
             them, which leaves their bounds open. The paper counts scans, not patients.
         only_full: Keep only those scans.
@@ -209,19 +241,24 @@ def load(
             fact[n] = torch.nan
     given = store.label(annotation)
     count = sum(store.records[n].slices for n in numbers)
-    each = 2 + store.channels * store.dtype.itemsize * (data_on_device and torch.device(device).type == "cpu")
-    what = f"{store.path}: holding {count:,} slices of {store.shape[0]} x {store.shape[1]} pixels"
-    require(count * math.prod(store.shape) * each, what, "use fewer scans, or prepare a smaller grid")
-    labels = _drawn(((store.truth if n in full else given)[spans[n]] for n in numbers), remap, (count, *store.shape))
+    where = torch.device(device) if data_on_device else torch.device("cpu")
+    labels: Tensor | LabelMaps
+    if data_on_device:
+        each = 2 + store.channels * store.dtype.itemsize * (where.type == "cpu")
+        what = f"{store.path}: holding {count:,} slices of {store.shape[0]} x {store.shape[1]} pixels"
+        require(count * math.prod(store.shape) * each, what, "use fewer scans, or prepare a smaller grid")
+        maps = ((store.truth if n in full else given)[spans[n]] for n in numbers)
+        labels = torch.from_numpy(_drawn(maps, remap, (count, *store.shape))).to(where)
+    else:
+        labels = _kept(store, numbers, remap, lambda n: store.truth if n in full else given)
     rows = torch.tensor([row for n in numbers for row in store.records[n].range])
     label_weight = None
     if weak_label_weight != 1:
         weight = [1.0 if n in full else weak_label_weight for n in numbers for _ in store.records[n].range]
         label_weight = torch.tensor(weight).to(device)
-    where = torch.device(device) if data_on_device else torch.device("cpu")
     return Samples(
         torch.from_numpy(store.images[rows.numpy()]).to(where) if data_on_device else store.images,
-        torch.from_numpy(labels).to(where),
+        labels,
         {name: fact[rows].to(device) for name, fact in table.items()},
         {name: fact[torch.tensor(numbers)].to(device) for name, fact in scan_table.items()},
         [store.records[n] for n in numbers],
@@ -262,6 +299,12 @@ def truth_of(
     return torch.from_numpy(_drawn(masks, remap, shape)).to(device)
 
 
+def truth_maps(store: Store, *, classes: Sequence[str] = (), split: str | None = "validation") -> LabelMaps:
+    """The same, drawn when they are asked for."""
+    table = class_table(len(store.classes), store.chosen(classes))
+    return _kept(store, _in_split(store, split), table, lambda _: store.truth)
+
+
 def _in_split(store: Store, split: str | None) -> list[int]:
     """The numbers of the scans of a split, of which there must be one."""
     numbers = [n for n, record in enumerate(store.records) if split is None or record.split == split]
@@ -276,6 +319,12 @@ def _drawn(scans: Iterable[np.ndarray], table: np.ndarray, shape: tuple[int, ...
     for into, one in zip(made, (one for scan in scans for one in scan), strict=True):
         into[:] = table[one]
     return made
+
+
+def _kept(store: Store, numbers: Sequence[int], table: np.ndarray, maps: Callable[[int], Labels]) -> LabelMaps:
+    """The label maps of some scans, drawn when they are asked for."""
+    rows = np.array([row for n in numbers for row in store.records[n].range])
+    return LabelMaps([maps(n) for n in numbers for _ in store.records[n].range], rows, table)
 
 
 def by_slice(

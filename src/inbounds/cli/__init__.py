@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ import typer
 import inbounds
 from inbounds.cli import data, prepare, runs
 from inbounds.cli.studio import studio
+from inbounds.cli.sweep import sweep
 from inbounds.errors import BadInput, reason
 from inbounds.stopping import stoppable
 
@@ -23,7 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(prepare.app, name="prepare")
 _on_stores = (data.example, data.annotate, data.facts, data.info, data.verify, data.preview)
-_on_runs = (runs.recipes, runs.train, runs.evaluate, runs.predict, runs.report, runs.export)
+_on_runs = (runs.recipes, runs.train, sweep, runs.evaluate, runs.predict, runs.report, runs.export)
 for _command in (*_on_stores, *_on_runs, studio):
     app.command()(_command)
 
@@ -33,13 +35,13 @@ def run() -> None:
     run_program(app, "inbounds")
 
 
-def run_program(program: typer.Typer, name: str) -> None:
-    """A program on the command line: what a user got wrong is said in one line, with exit code 2."""
+def run_program(program: typer.Typer, name: str, words: Sequence[str] | None = None) -> None:
+    """A program on the command line, or with other words: what a user got wrong is said in one line, with code 2."""
     try:
         with stoppable() as came:
             try:
                 _settle()
-                program(prog_name=name)
+                program(words, prog_name=name)
             except (SystemExit, KeyboardInterrupt):
                 if not came:
                     raise

@@ -13,10 +13,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inbounds.cli.shared import Follow, Json, NewStore, Seed, StorePath, answer, open_store, say_notes
+from inbounds.cli.shared import (
+    Asked,
+    Chunk,
+    Follow,
+    Json,
+    NewStore,
+    On,
+    Seed,
+    StorePath,
+    Told,
+    answer,
+    hands,
+    open_store,
+    say_notes,
+)
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
+    from inbounds.jobs.chunks import Hands
     from inbounds.sources.source import Source
     from inbounds.store.prepare import Plan
     from inbounds.store.store import Store
@@ -98,11 +113,15 @@ def _add(name: str, fitting: str, about: str) -> None:
         split: Split = Splitting.reference,
         seed: Seed = 0,
         test: Test = 0.0,
+        on: On = None,
+        cluster: Asked = None,
+        chunk: Chunk = 20,
         follow: Follow = False,  # noqa: ARG001
         as_json: Json = False,
     ) -> None:
+        by = hands(on, cluster, chunk)
         volumes = {"dimensions": dimensions, "slice_spacing": slice_spacing, "axis": axis}
-        _prepare_archive(name, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json, volumes)
+        _prepare_archive(name, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json, volumes, by)
 
 
 _add("acdc", "pad", "ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any.")
@@ -128,6 +147,9 @@ def spine(
     split: Split = Splitting.reference,
     seed: Seed = 0,
     test: Test = 0.0,
+    on: On = None,
+    cluster: Asked = None,
+    chunk: Chunk = 20,
     follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
 ) -> None:
@@ -135,7 +157,8 @@ def spine(
     fitting = "axial" if axis == 3 and pixel is None else Fitting.pad
     volumes = {"dimensions": dimensions, "slice_spacing": slice_spacing, "axis": axis}
     shape = side, columns or side
-    _prepare_archive("spine", source, store, fitting, shape, dtype, split, seed, test, pixel, as_json, volumes)
+    by = hands(on, cluster, chunk)
+    _prepare_archive("spine", source, store, fitting, shape, dtype, split, seed, test, pixel, as_json, volumes, by)
 
 
 @app.command()
@@ -159,6 +182,9 @@ def folder(
     seed: Seed = 0,
     validation: Validation = 0.25,
     test: Test = 0.0,
+    on: On = None,
+    cluster: Asked = None,
+    chunk: Chunk = 20,
     follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
 ) -> None:
@@ -208,7 +234,8 @@ def folder(
     name = source.name.encode(errors="replace").decode() or "folder"
     plan = Plan(name, names, shape, FITS[fit], fit, dtype.value, layout.kind, pixel)
     plan = replace(plan, dimensions=3 if dimensions == 3 else 2, slice_spacing=slice_spacing, axis=axis)
-    _prepare(scans, store, replace(plan, window=black_white or ct, spacing=voxel, reading=reading), as_json, said)
+    plan = replace(plan, window=black_white or ct, spacing=voxel, reading=reading)
+    _prepare(scans, store, plan, as_json, said, by=hands(on, cluster, chunk))
 
 
 @app.command()
@@ -218,6 +245,9 @@ def add(
     unlabelled: Unlabelled = None,
     patient: Patient = "",
     split: SplitFile = None,
+    on: On = None,
+    cluster: Asked = None,
+    chunk: Chunk = 20,
     follow: Follow = False,  # noqa: ARG001
     as_json: Json = False,
 ) -> None:
@@ -240,7 +270,7 @@ def add(
         raise BadInput(f"{source}: its classes are {', '.join(names)}; those of {store} are {', '.join(onto.classes)}")
     scans = joined(split_by_file(scans, split) if split else scans, there)
     plan = replace(plan, name=onto.name, classes=onto.classes, dimensions=onto.dimensions)
-    _prepare(scans, store, plan, as_json, onto=onto)
+    _prepare(scans, store, plan, as_json, onto=onto, by=hands(on, cluster, chunk))
 
 
 @app.command()
@@ -275,6 +305,7 @@ def _prepare_archive(
     pixel: float | None,
     as_json: bool,
     volumes: Mapping[str, Any],
+    by: Hands | None,
 ) -> None:
     from inbounds.scans.archive import unpacked
     from inbounds.store.prepare import FITS, Plan
@@ -295,7 +326,7 @@ def _prepare_archive(
             scans = split_by_patient(scans, validation=data.VALIDATION, test=test, seed=seed)
             name += " split at random" if split is Splitting.random else ""
         plan = Plan(name, data.CLASSES, shape, FITS[fitting], fitting, dtype.value, data.NAME, pixel, **volumes)
-        _prepare(scans, store, plan, as_json)
+        _prepare(scans, store, plan, as_json, by=by)
 
 
 def _check_pixel(pixel: float | None, fitting: str) -> None:
@@ -333,11 +364,17 @@ def _prepare(
     as_json: bool,
     said: Sequence[str] = (),
     onto: Store | None = None,
+    by: Hands | None = None,
 ) -> None:
     from inbounds.progress import bar
     from inbounds.store.prepare import prepare as write
 
-    report = write(scans, store, plan, bar("preparing"), onto=onto)
+    if by is None:
+        report = write(scans, store, plan, bar("preparing"), onto=onto)
+    else:
+        from inbounds.jobs.preparing import prepare_on
+
+        report = prepare_on(by, scans, store, plan, onto=onto, heard=Told(as_json))
     say_notes(report.notes, " of this kind")
     if report.lost:
         typer.secho(

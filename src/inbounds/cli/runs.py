@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import inbounds
-from inbounds.cli.shared import Follow, Imports, Json, RunPath, Seed, answer, listed, say_notes, seed_numbers
+from inbounds.cli.shared import (
+    Asked,
+    Chunk,
+    Follow,
+    Imports,
+    Json,
+    On,
+    RunPath,
+    Seed,
+    Told,
+    answer,
+    hands,
+    listed,
+    say_notes,
+    seed_numbers,
+)
 from inbounds.errors import BadInput
 from inbounds.locks import locked
 
@@ -45,7 +60,9 @@ def train(
     ] = None,
     *,
     store: Annotated[Path, typer.Option(help="The data: a folder made by `inbounds prepare`.")],
-    run: Annotated[Path, typer.Option(help="Where the run goes; of several, each to RUN/recipe/seed-0.")],
+    run: Annotated[
+        Path, typer.Option("--run", "--out", help="Where the run goes; of several, each to RUN/recipe/seed-0.")
+    ],
     annotation: Annotated[str | None, typer.Option(help="The labels; needed where the store has several.")] = None,
     facts_name: Annotated[
         str | None, typer.Option("--facts", help="Facts beside those that the annotation brings.")
@@ -79,7 +96,9 @@ def train(
     from inbounds.reports.progress_table import Screen
     from inbounds.runs.begin import Wanted, begin, places
     from inbounds.runs.checkpoint import kept_epochs
+    from inbounds.runs.run import Run
     from inbounds.store.store import Store
+    from inbounds.training.group import Left, joined, part_ways, stop_at_once
 
     settings = [word for word in words or [] if "=" in word]
     recipes, *unexpected = [word for word in words or [] if "=" not in word] or ["known"]
@@ -90,6 +109,8 @@ def train(
     options: dict[str, float | None] = {"hybrid.full_scans": full_scans or None, "hybrid.only_full": only_full or None}
     options["training.minutes"] = minutes
     changes += [f"{key}={value}".lower() for key, value in options.items() if value is not None]
+    group = joined()
+    writes = group is None or group.first
     names = [known_recipe(name) for name in listed(recipes)]
     if len(set(names)) < len(names):
         raise BadInput(f"{recipes}: a recipe is named twice; name each once, and runs of other seeds by --seeds")
@@ -105,27 +126,41 @@ def train(
         changes=changes,
         start=start,
         margin=margin,
+        devices=None if group is None else group.ranks,
     )
     made: list[Run] = []
     with ExitStack() as alone:
-        for place, *_ in places(run, wanted):
-            alone.enter_context(locked(place, inside=True))
-        try:
+
+        def make() -> list[Path]:
+            for place, *_ in places(run, wanted):
+                alone.enter_context(locked(place, inside=True))
             for begun in begin(run, Store(store), wanted, resume=resume):
                 made.append(begun)
                 if not as_json and begun.path == made[0].path:
                     for line in begun.about["plan"]["words"]:
                         typer.echo(line, err=True)
-            with Screen() as screen:
+            return [each.path for each in made]
+
+        try:
+            begun_at = make() if group is None else group.agree(make)
+            made = made if writes else [Run.open(path) for path in begun_at]
+            with Screen() if writes else nullcontext() as screen:
                 failures = _train(made, resume, screen)
         except KeyboardInterrupt:
-            typer.echo(f"Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
+            if writes:
+                typer.echo(f"Every finished epoch is kept; go on with the same command and --resume: {run}", err=True)
             raise
+        except Left as error:
+            typer.secho(f"Error: {run}: {error}", fg="red", err=True)
+            stop_at_once()
         except BadInput:
-            for each in made:
+            for each in made if writes else ():
                 if each.checkpoint is None:
                     each.discard()
             raise
+        part_ways()
+    if not writes:
+        raise typer.Exit(1 if failures else 0)
     for failure in failures.values():
         typer.secho(f"Error: {failure}", fg="red", err=True)
     paths = " ".join(str(each.path) for each in made)
@@ -143,15 +178,21 @@ def train(
         raise typer.Exit(1)
 
 
-def _train(runs: list[Run], resume: bool, screen: Screen) -> dict[Path, str]:
-    from inbounds.training.loop import NotFinite, Trainer
+def _train(runs: list[Run], resume: bool, screen: Screen | None) -> dict[Path, str]:
+    from inbounds.runs.machine import devices
+    from inbounds.training.group import joined
+    from inbounds.training.loop import NotFinite, Progress, Trainer
     from inbounds.training.train_many import train_many
 
-    if len(runs) > 1:
-        return train_many(runs, resume=resume, show=screen.show)
+    def show(path: Path, progress: Progress) -> None:
+        if screen is not None:
+            screen.show(path, progress)
+
+    if len(runs) > 1 or (joined() is None and devices(runs[0].settings.training) > 1):
+        return train_many(runs, resume=resume, show=show)
     run = runs[0]
     try:
-        Trainer(run, lambda progress: screen.show(run.path, progress)).fit(resume=resume)
+        Trainer(run, lambda progress: show(run.path, progress)).fit(resume=resume)
     except NotFinite as error:
         return {run.path: str(error)}
     return {}
@@ -194,20 +235,30 @@ def predict(
     ] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the results that are there.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
-    follow: Follow = False,  # noqa: ARG001
+    on: On = None,
+    cluster: Asked = None,
+    chunk: Chunk = 20,
+    follow: Follow = False,
     as_json: Json = False,
-    imports: Imports = None,  # noqa: ARG001
+    imports: Imports = None,
 ) -> None:
     """Segment new scans: masks in their own geometry and format, and a table: volumes, and what to look at first."""
     from inbounds.inference import Predictor, predict_files
     from inbounds.progress import bar
 
-    predictor = Predictor(run, model, device, largest=largest, doubt=doubt)
-    if len(predictor.runs) > 1:
-        typer.echo(f"{run}: the probabilities of {len(predictor.runs)} runs are averaged", err=True)
-    outcome = predict_files(
-        predictor, inputs, out, probabilities=probabilities, overwrite=overwrite, track=bar("predicting")
-    )
+    how: dict[str, Any] = {"probabilities": probabilities, "overwrite": overwrite}
+    if (by := hands(on, cluster, chunk)) is None:
+        predictor = Predictor(run, model, device, largest=largest, doubt=doubt)
+        if len(predictor.runs) > 1:
+            typer.echo(f"{run}: the probabilities of {len(predictor.runs)} runs are averaged", err=True)
+        outcome = predict_files(predictor, inputs, out, **how, track=bar("predicting"))
+    else:
+        from inbounds.jobs.predicting import Asked as Wanted
+        from inbounds.jobs.predicting import predict_on
+
+        wanted = Wanted(runs=[str(run)], model=model, device=device, largest=largest, doubt=doubt)
+        wanted = wanted.model_copy(update={"follow": follow, "imports": imports or []})
+        outcome, predictor = predict_on(by, wanted, inputs, out, **how, heard=Told(as_json))
     say_notes(outcome.warnings, "; predictions.csv has them all")
     for warning in outcome.missing:
         typer.secho(f"Warning: {warning}", fg="yellow", err=True)
@@ -224,7 +275,7 @@ def predict(
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs made by `inbounds train`.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs made by `inbounds train`, or a sweep.")],
     out: Annotated[Path, typer.Option(help="The folder for index.html.")],
     split: Annotated[str, typer.Option(help="validation, test or train.")] = "validation",
     title: Annotated[str, typer.Option(help="The heading; by default the data and the classes.")] = "",
@@ -234,13 +285,15 @@ def report(
     """Compare runs on one page for the browser: table, curves, box plots, cases, settings."""
     from inbounds.evaluation.evaluate import evaluate as measure
     from inbounds.evaluation.evaluate import predict_slices
+    from inbounds.jobs.manifest import MANIFEST
+    from inbounds.jobs.status import runs_of
     from inbounds.progress import bar
     from inbounds.reports.cases import choose_for_page
     from inbounds.reports.comparison import read_results, unmeasured
     from inbounds.reports.page import write_page
     from inbounds.runs.run import Run
 
-    opened = [Run.open(run) for run in runs]
+    opened = [one for run in runs for one in (runs_of(run) if (run / MANIFEST).is_file() else [Run.open(run)])]
     with locked(out, inside=True):
         missing = unmeasured(opened, split)
         for run, model in missing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,8 @@ import typer
 from inbounds.errors import BadInput
 
 if TYPE_CHECKING:
+    from inbounds.jobs.chunks import Hands
+    from inbounds.jobs.status import Standing
     from inbounds.store.store import Store
 
 StorePath = Annotated[Path, typer.Argument(help="The store: a folder made by `inbounds prepare`.")]
@@ -49,6 +52,15 @@ Follow = Annotated[
         help="Read data files that a header (.mhd, .nhdr) names outside its folder; never out of an archive.",
     ),
 ]
+Engine = StrEnum("Engine", ["local", "slurm", "ray"])
+On = Annotated[
+    Engine | None,
+    typer.Option(help="Let others do it, some scans each: processes here, Slurm, or Ray.", show_default=False),
+]
+Asked = Annotated[
+    Path | None, typer.Option("--cluster", help="What a cluster is asked for: TOML with [slurm] or [ray].")
+]
+Chunk = Annotated[int, typer.Option(min=1, help="With --on, scans in a task.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, for programs.")]
 
 
@@ -67,6 +79,31 @@ def say_notes(notes: Sequence[str], more: str) -> None:
     """The first of many notes, on stderr."""
     for note in [*notes[:10], *([f"and {len(notes) - 10} more{more}"] if len(notes) > 10 else [])]:
         typer.echo(f"Note: {note}", err=True)
+
+
+def hands(on: Engine | None, asked: Path | None, chunk: int) -> Hands | None:
+    """Who does work on many scans, if not this process."""
+    if on is None:
+        return None
+    from inbounds.jobs.chunks import Hands
+    from inbounds.jobs.cluster import read_cluster
+
+    return Hands(on=on.value, cluster=read_cluster(asked), chunk=chunk)
+
+
+class Told:
+    """Says how much is done whenever that changes."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet, self.last = quiet, ""
+
+    def __call__(self, found: list[Standing]) -> None:
+        """Hear where all lines stand."""
+        from inbounds.jobs.status import in_words
+
+        if (words := in_words(found)) != self.last and not self.quiet:
+            typer.echo(words, err=True)
+        self.last = words
 
 
 def open_store(path: Path) -> Store:

@@ -109,6 +109,7 @@ def plan(
     gpu: bool,
     margin: float | None = None,
     trained: bool = False,
+    devices: int = 1,
 ) -> Plan:
     """Choose all that depends on the data and the device.
 
@@ -121,9 +122,10 @@ def plan(
         gpu: Whether training runs on one.
         margin: How far off sizes that people gave may be, as a share; by default as the recipe has it.
         trained: Whether the network begins with weights that were trained before.
+        devices: How many share a batch: each has an image at least.
     """
     known = look(store, annotation, facts, classes, settings)
-    batch = max(2, min(16 if gpu else 8, known.slices // 4))
+    batch = max(2, min(16 if gpu else 8, known.slices // 4), devices)
     layer: dict[str, Any] = {
         "training": {
             "batch": batch,
@@ -187,7 +189,7 @@ def plan(
         first = "the network is trained already" if trained else "labels" if taught else alone
         _bound(layer, words, settings, known, first, margin)
     if wants_volumes(settings, store):
-        plan_volumes(layer, words, settings, store, gpu=gpu)
+        plan_volumes(layer, words, settings, store, gpu=gpu, devices=devices)
     return Plan(layer, tuple(words))
 
 

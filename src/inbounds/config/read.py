@@ -74,7 +74,7 @@ def _valid(content: Content, written: Set[str]) -> Settings:
     try:
         settings = Settings.model_validate(content)
     except ValidationError as error:
-        raise BadInput(_explain(error)) from None
+        raise BadInput(explain(error)) from None
     for module in sorted(written & modules_of(settings.model_dump())):
         trust(module)
     check(settings)
@@ -219,11 +219,13 @@ def _merged(base: Any, layer: Any, where: str, key: str = "") -> Any:
     return base | {name: _merged(base.get(name), value, where, name) for name, value in layer.items()}
 
 
-def _explain(error: ValidationError) -> str:
+def explain(error: ValidationError, model: type[BaseModel] = Settings) -> str:
+    """The first thing that a model has to say against what a person wrote."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"unknown setting {key!r}; {nearest(key, ['weight', *keys(Settings)], cutoff=0.4)}"
+        known = (["weight"] if model is Settings else []) + keys(model)
+        return f"unknown setting {key!r}; {nearest(key, known, cutoff=0.4)}"
     if first["type"] in ("model_type", "dict_type"):
         return f"{key} is a group of settings, not {first.get('input')!r}"
     return f"{key or 'settings'} is {first.get('input')!r}: {first['msg'].removeprefix('Value error, ')}"

@@ -86,12 +86,17 @@ class Training(Model):
     """Of the network; losses are always in float32."""
     device: str = "auto"
     """`auto`, `cpu`, `cuda` or `cuda:1`."""
+    devices: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = 1
+    """So many processes share each batch, each with a GPU, or with cores of a CPU; `auto`: all GPUs of this machine. A
+    run may go on with another number."""
     threads: int | None = Field(default=None, ge=1, le=1024)
-    """On a CPU; all cores if not given. Results are the same bit for bit for the same number of threads."""
+    """On a CPU, of each process; all cores, shared, if not given. Results are the same bit for bit for the same number
+    of threads."""
     data_on_device: bool | None = None
-    """Whether all slices lie on the device; if not given, where they take at most half of its memory."""
+    """Whether all slices lie on the device; if not given, where they take at most half of its memory. Else they are
+    read from the disk, ahead of the steps."""
     cuda_graphs: bool = True
-    """On a GPU, replay each step as a CUDA graph (needs `data_on_device`)."""
+    """On a GPU, replay each step as a CUDA graph."""
     compile: Literal["nothing", "network", "all"] | None = None
     """`all` is the network and the loss. By default so where the run is long enough to repay the minute it takes."""
     save_optimizer: bool = True
@@ -234,3 +239,7 @@ class Settings(Model):
     regularisers: dict[str, RegulariserSettings] = {}
     """By the name of their loss term."""
     proposals: ProposalSettings | None = None
+
+    def on(self, devices: int | Literal["auto"]) -> Settings:
+        """The same for another number of devices, which changes no result."""
+        return self.model_copy(update={"training": self.training.model_copy(update={"devices": devices})})

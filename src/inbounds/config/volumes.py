@@ -77,7 +77,9 @@ def check_volumes(settings: Settings, store: Store) -> None:
         raise BadInput("training.data_on_device=false: patches are gathered on the device; leave it out")
 
 
-def plan_volumes(layer: dict[str, Any], words: list[str], settings: Settings, store: Store, *, gpu: bool) -> None:
+def plan_volumes(
+    layer: dict[str, Any], words: list[str], settings: Settings, store: Store, *, gpu: bool, devices: int
+) -> None:
     """Choose patches, batch and network for volumes.
 
     A patch is a whole scan, or as much of it as the device has room for: the side that is longest in mm is halved
@@ -94,7 +96,8 @@ def plan_volumes(layer: dict[str, Any], words: list[str], settings: Settings, st
     levels = max(2, min(6 if gpu else 5, 1 + int(math.log2(max(1, min(patch[1:]) / LEAST)))))
     halved = int(math.log2(max(1, patch[0] / LEAST)))
     flat = min(levels, max(round(math.log2(max(1, ratio / THICK * 1.5))), levels - 1 - halved, 0))
-    layer["training"] |= {"patch": patch, "batch": PATCHES}
+    batch = max(PATCHES, devices)
+    layer["training"] |= {"patch": patch, "batch": batch}
     layer["training"].pop("slices", None)
     for name, content in layer.get("constraints", {}).items():
         if content and settings.constraints[name].scope == "volume":
@@ -116,7 +119,7 @@ def plan_volumes(layer: dict[str, Any], words: list[str], settings: Settings, st
         )
     share = settings.training.around_labels
     words.append(
-        f"steps: {PATCHES} patches of {by(patch)} voxels, {share:.0%} of them around labels and {1 - share:.0%} "
+        f"steps: {batch} patches of {by(patch)} voxels, {share:.0%} of them around labels and {1 - share:.0%} "
         "anywhere; what they do not show of a scan is estimated by the averaged network"
     )
 

@@ -19,6 +19,7 @@ from inbounds.constraints.interval import Interval, Numbers
 from inbounds.constraints.known import Known
 from inbounds.constraints.multipliers import Multipliers
 from inbounds.constraints.penalties import Penalty, quadratic
+from inbounds.ranks import mean
 from inbounds.regions import Patches, Scans, Statistic
 from inbounds.regions.facts import range_of
 from inbounds.regions.region import Region, consecutive, facts_of, is_of_several, members, select
@@ -136,7 +137,7 @@ class Constraint:
             cost = cost * fill(self.class_weight, cost)
         if annotation is not None and annotation.scans is not None and self._estimates(annotation):
             cost = annotation.scans.each(cost)  # every image answers for its scan
-        return self.weight * cost.mean()
+        return self.weight * mean(cost, None if annotation is None else annotation.part)
 
     def values(
         self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None
@@ -256,7 +257,9 @@ class Constraint:
             if annotation is None:
                 return self.penalty.price(violation, None)
             index = annotation.index if self.scope == "image" else annotation.scan_index
-            return self.penalty.price(violation, index)
+            # Scans that processes share have one value on all of them; images are each on one.
+            together = self.scope == "volume" and annotation.scans is not None and annotation.scans.part is not None
+            return self.penalty.price(violation, index, None if together else annotation.part)
         open_side = violation == -torch.inf
         return torch.where(open_side, 0, self.penalty(torch.where(open_side, -1, violation)))
 

@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
+from inbounds.ranks import Part
+
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
@@ -71,11 +73,12 @@ class Multipliers:
         return replace(self, images=images, regions=regions, components=components, values=values)
 
     def price(
-        self, violation: Float[Tensor, "2 N C M"], index: Integer[Tensor, " N"] | None
+        self, violation: Float[Tensor, "2 N C M"], index: Integer[Tensor, " N"] | None, part: Part | None = None
     ) -> Float[Tensor, "2 N C M"]:
         """What violations cost, which are `-inf` at open sides; then one step of the multipliers.
 
-        An image that is there several times takes the steps of all its copies together.
+        An image that is there several times takes the steps of all its copies together. Where several processes share
+        a batch, all of them take the steps of all its images.
         """
         if index is None:
             raise ValueError("multipliers are of images: say which these are, with Annotation(index=...) or scan_index")
@@ -94,8 +97,15 @@ class Multipliers:
         else:
             cost = now * z
         if torch.is_grad_enabled():
-            step = self.step_size * z.detach().transpose(0, 1)
-            copies = (index[:, None] == index)[..., None, None, None]
-            after = (before + torch.where(copies, step, 0).sum(dim=1)).relu()
-            self.values[index] = torch.where(after.isfinite(), after, before)
+            self._step(z.detach().transpose(0, 1), index, part)
         return torch.where(bounded, cost, 0)
+
+    @torch.no_grad()
+    def _step(self, z: Float[Tensor, "N 2 C M"], index: Integer[Tensor, " N"], part: Part | None) -> None:
+        if part is not None:
+            here = part.own.stop - part.own.start  # images, of which each may have several slices
+            z, index = (part.gathered(one.unflatten(0, (here, -1))).flatten(0, 1) for one in (z, index))
+        before = self.values[index]
+        copies = (index[:, None] == index)[..., None, None, None]
+        after = (before + torch.where(copies, self.step_size * z, 0).sum(dim=1)).relu()
+        self.values[index] = torch.where(after.isfinite(), after, before)

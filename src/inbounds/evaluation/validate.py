@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
+from inbounds.batches.ahead import LabelMaps
 from inbounds.batches.samples import Group, Samples
 from inbounds.constraints.constraint import kept
 from inbounds.evaluation.overlap import Overlap, dice_per_slice, dice_per_volume, overlap
 from inbounds.inference.forward import CHUNK, probabilities
+from inbounds.ranks import Part
 from inbounds.regions import size
 from inbounds.regions.statistic import most_probable, one_hot
 from inbounds.supervision import Supervision
@@ -35,10 +37,11 @@ class Validation:
 def validate(
     network: nn.Module,
     samples: Samples,
-    truth: Integer[Tensor, "n *space"] | None,
+    truth: Integer[Tensor, "n *space"] | LabelMaps | None,
     supervision: Supervision,
     classes: Sequence[str],
     groups: Sequence[Group] | None = None,
+    deal: Callable[[int], Part] | None = None,
 ) -> Validation:
     """Look at every scan of a split with the network in evaluation mode; it is put back as it was.
 
@@ -53,14 +56,17 @@ def validate(
             classes, each has numbers of its own, `satisfied_class_soft` and `satisfied_class_hard`.
         classes: The names of the network's outputs 1, 2, ...
         groups: What to look at together: `samples.groups(CHUNK)`, which may be made once and kept.
+        deal: Of so many of them, which this process looks at, where several do; each gets the numbers of all.
     """
     training = network.training
     network.eval()
     overlaps, soft_sizes, hard_sizes = [], [], []
     satisfied: dict[str, list[tuple[Tensor, ...]]] = {constraint.name: [] for constraint in supervision.constraints}
     by_class: dict[int, list[Tensor]] = {k: [] for k in range(1, len(classes) + 1) if len(classes) > 1}
-    for group in samples.groups(CHUNK) if groups is None else groups:
-        batch = samples.whole(group)
+    groups = samples.groups(CHUNK) if groups is None else groups
+    part = None if deal is None else deal(len(groups))
+    mine = groups if part is None else groups[part.own]
+    for group, batch in zip(mine, samples.wholes(mine), strict=True):
         probs = probabilities(network, batch.image)
         mask = most_probable(probs)
         for constraint in supervision.constraints:
@@ -72,13 +78,31 @@ def validate(
         soft_sizes.append(size(probs)[..., 0])
         hard_sizes.append(one_hot(mask, probs.shape[1]).flatten(2).sum(dim=2).float())
         if truth is not None:
-            overlaps.append(overlap(mask, truth[group.index.to(truth.device)], probs.shape[1]))
+            true = truth[group.index.to(truth.device)].to(mask.device, non_blocking=True)
+            overlaps.append(overlap(mask, true, probs.shape[1]))
     network.train(training)
+
+    def summed(count: Tensor) -> Tensor:
+        return (count if part is None else part.total(count)).float()
+
+    def of_all(rows: Sequence[Tensor]) -> Tensor:
+        if part is None:
+            return torch.cat(list(rows))
+        before, after = (
+            sum(len(one.index) for one in some) for some in (groups[: part.own.start], groups[part.own.stop :])
+        )
+        ends = [rows[0].new_zeros((count, *rows[0].shape[1:])) for count in (before, after)]
+        return part.total(torch.cat([ends[0], *rows, ends[1]]))
+
     counts = {
-        name: [torch.cat(part).sum().float() for part in zip(*parts, strict=True)] for name, parts in satisfied.items()
+        name: [summed(torch.cat(rows).sum()) for rows in zip(*parts, strict=True)] for name, parts in satisfied.items()
     }
-    sizes = torch.cat(soft_sizes), torch.cat(hard_sizes)
-    numbers = _overlap_numbers(Overlap.cat(overlaps), sizes, samples, classes) if overlaps else {}
+    sizes = of_all(soft_sizes), of_all(hard_sizes)
+    numbers: dict[tuple[str, str], Tensor] = {}
+    if overlaps:
+        found = Overlap.cat(overlaps)
+        counted = Overlap(*(of_all([one]) for one in (found.intersection, found.predicted, found.true)))
+        numbers = _overlap_numbers(counted, sizes, samples, classes)
     for k, name in enumerate(classes, start=1):
         numbers |= {("soft_size", name): sizes[0][:, k].mean(), ("hard_size", name): sizes[1][:, k].mean()}
     for name, (soft, hard, known) in counts.items():
@@ -88,7 +112,7 @@ def validate(
         numbers |= {("satisfied", ""): hard / known, ("violations", ""): (known - hard) * (known / known)}
     for k, tallies in by_class.items():
         if tallies:
-            name, (soft, hard, known) = classes[k - 1], torch.stack(tallies).sum(dim=0).float()
+            name, (soft, hard, known) = classes[k - 1], summed(torch.stack(tallies).sum(dim=0))
             numbers |= {("satisfied_class_soft", name): soft / known, ("satisfied_class_hard", name): hard / known}
     return Validation(list(numbers), torch.stack(list(numbers.values())))
 

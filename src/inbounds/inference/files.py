@@ -79,13 +79,23 @@ def predict_files(
         BadInput: Before anything is written: an input is no scan, two have the same name, or a result exists already.
         OSError: The disk does not take a mask.
     """
-    cases = find(inputs, predictor.run.channels)
-    targets = {name: mask_path(name, files[0], out) for name, files in cases.items()}
-    extra = {name: out / f"{name}_probabilities.npz" for name in cases if probabilities}
-    _check_out(cases, out)
+    cases, targets, extra = to_write(predictor, inputs, out, probabilities)
     with locked(out, inside=True):
-        _check_targets(cases, [*targets.values(), *extra.values(), out / TABLE, out / ABOUT], overwrite)
+        check_targets(cases, [*targets.values(), *extra.values()], out, overwrite)
         return _predict(predictor, cases, targets, extra, out, track)
+
+
+def to_write(
+    predictor: Predictor, inputs: Sequence[Path], out: Path, probabilities: bool
+) -> tuple[dict[str, tuple[Path, ...]], dict[str, Path], dict[str, Path]]:
+    """By scan, its files, where its mask goes, and where its probabilities go if they are asked for."""
+    cases = find(inputs, predictor.run.channels)
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{out}: this is a file; give the name of a folder for the masks")
+    if out.resolve() in {file.resolve() for files in cases.values() for file in files}:
+        raise BadInput(f"{out}: this folder is itself a scan; give another one for the masks")
+    targets = {name: mask_path(name, files[0], out) for name, files in cases.items()}
+    return cases, targets, {name: out / f"{name}_probabilities.npz" for name in cases if probabilities}
 
 
 def _predict(
@@ -96,35 +106,89 @@ def _predict(
     out: Path,
     track: Track[str],
 ) -> Outcome:
-    found: dict[str, tuple[tuple[Region, ...], tuple[str, ...]]] = {}
-    warnings: list[str] = []
-    failures: dict[str, str] = {}
+    found: list[Found] = []
     try:
         for name in track(list(cases)):
-            try:
-                prediction = predictor.predict(cases[name], probabilities=name in extra)
-                prediction.write(targets[name], overwrite=True)
-            except (BadInput, MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
-                where = "" if isinstance(error, BadInput) else f"{cases[name][0]}: "
-                kept = " (a mask of an earlier prediction is still there)" if targets[name].exists() else ""
-                failures[name] = where + (str(error) or type(error).__name__) + kept
-                continue
-            if name in extra:
-                prediction.write_probabilities(extra[name])
-            found[name] = prediction.regions, prediction.notes
-            warnings += [f"{name}: {warning}" for warning in prediction.warnings]
+            found += [segment(predictor, name, cases[name], targets[name], extra.get(name))]
     finally:
-        ranked = [(name, region) for name, (regions, _) in found.items() for region in regions]
-        ranked.sort(key=lambda row: -_doubt(row[1]))  # equal ones stay in order
-        write_table(out / TABLE, COLUMNS, (_cells(name, region, found[name][1]) for name, region in ranked))
-        values = dict(enumerate((BACKGROUND, *predictor.classes)))
-        runs = [str(run.path.resolve()) for run in predictor.runs]
-        made_by = {"runs": runs, "model": predictor.model, "inbounds": inbounds.__version__}
-        write_json(out / ABOUT, {"classes": values, **made_by})
-    masks = {name: target for name, target in targets.items() if name not in failures}
-    return Outcome(
-        masks, tuple(warnings), failures, _missing([regions for regions, _ in found.values()]), _worst(ranked)
+        outcome = conclude(predictor, found, targets, out)
+    return outcome
+
+
+@dataclass(frozen=True)
+class FoundRegion:
+    """What is told of one class in one scan.
+
+    Attributes:
+        name: The class.
+        voxels: How many it has.
+        doubt: How much speaks against it; 0 where nobody looked.
+        reason: What speaks against it most.
+        cells: Its line of the table.
+    """
+
+    name: str
+    voxels: int
+    doubt: float
+    reason: str
+    cells: Cells
+
+
+@dataclass(frozen=True)
+class Found:
+    """What became of one scan.
+
+    Attributes:
+        name: The scan.
+        regions: Each class in it; none if it failed.
+        warnings: Sentences about it.
+        failure: Why it has no mask.
+    """
+
+    name: str
+    regions: tuple[FoundRegion, ...] = ()
+    warnings: tuple[str, ...] = ()
+    failure: str = ""
+
+
+def segment(predictor: Predictor, name: str, files: Sequence[Path], target: Path, extra: Path | None = None) -> Found:
+    """Segment one scan, and write its mask, in the place of an earlier one, and its probabilities."""
+    try:
+        prediction = predictor.predict(files, probabilities=extra is not None)
+        prediction.write(target, overwrite=True)
+    except (BadInput, MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
+        where = "" if isinstance(error, BadInput) else f"{files[0]}: "
+        kept = " (a mask of an earlier prediction is still there)" if target.exists() else ""
+        return Found(name, failure=where + (str(error) or type(error).__name__) + kept)
+    if extra is not None:
+        prediction.write_probabilities(extra)
+    regions = tuple(
+        FoundRegion(
+            region.name,
+            region.voxels,
+            0.0 if region.doubt is None else region.doubt.total,
+            "" if region.doubt is None else region.doubt.reason,
+            _cells(name, region, prediction.notes),
+        )
+        for region in prediction.regions
     )
+    return Found(name, regions, tuple(prediction.warnings))
+
+
+def conclude(predictor: Predictor, found: Sequence[Found], targets: Mapping[str, Path], out: Path) -> Outcome:
+    """Write what is known of some scans, and say what became of all of them."""
+    good = [one for one in found if not one.failure]
+    ranked = [(one.name, region) for one in good for region in one.regions]
+    ranked.sort(key=lambda row: -row[1].doubt)  # equal ones stay in order
+    write_table(out / TABLE, COLUMNS, (region.cells for _, region in ranked))
+    values = dict(enumerate((BACKGROUND, *predictor.classes)))
+    runs = [str(run.path.resolve()) for run in predictor.runs]
+    made_by = {"runs": runs, "model": predictor.model, "inbounds": inbounds.__version__}
+    write_json(out / ABOUT, {"classes": values, **made_by})
+    failures = {one.name: one.failure for one in found if one.failure}
+    masks = {name: target for name, target in targets.items() if name not in failures}
+    warnings = tuple(f"{one.name}: {warning}" for one in good for warning in one.warnings)
+    return Outcome(masks, warnings, failures, _missing([one.regions for one in good]), _worst(ranked))
 
 
 def find(inputs: Iterable[Path], channels: int) -> dict[str, tuple[Path, ...]]:
@@ -191,16 +255,10 @@ def _scans(path: Path) -> dict[str, tuple[Path, ...]]:
     return images
 
 
-def _check_out(cases: Mapping[str, tuple[Path, ...]], out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise BadInput(f"{out}: this is a file; give the name of a folder for the masks")
-    if out.resolve() in {file.resolve() for files in cases.values() for file in files}:
-        raise BadInput(f"{out}: this folder is itself a scan; give another one for the masks")
-
-
-def _check_targets(cases: Mapping[str, tuple[Path, ...]], targets: list[Path], overwrite: bool) -> None:
+def check_targets(cases: Mapping[str, tuple[Path, ...]], results: Sequence[Path], out: Path, overwrite: bool) -> None:
     """Refuse, before anything is written, what would replace a scan or an earlier result."""
     scans = {file.resolve() for files in cases.values() for file in files}
+    targets = [*results, out / TABLE, out / ABOUT]
     for number, target in enumerate(targets):
         clear(target)
         if target in targets[:number]:
@@ -213,11 +271,7 @@ def _check_targets(cases: Mapping[str, tuple[Path, ...]], targets: list[Path], o
             raise BadInput(f"{target}: this folder holds more than a mask, and is not replaced; remove or rename it")
 
 
-def _doubt(region: Region) -> float:
-    return region.doubt.total if region.doubt is not None else 0.0
-
-
-def _missing(found: Sequence[tuple[Region, ...]]) -> tuple[str, ...]:
+def _missing(found: Sequence[tuple[FoundRegion, ...]]) -> tuple[str, ...]:
     """Which classes are in less than half of the scans."""
     counts = {each[0].name: sum(region.voxels > 0 for region in each) for each in zip(*found, strict=True)}
     return tuple(
@@ -225,12 +279,12 @@ def _missing(found: Sequence[tuple[Region, ...]]) -> tuple[str, ...]:
     )
 
 
-def _worst(ranked: Sequence[tuple[str, Region]]) -> tuple[str, ...]:
+def _worst(ranked: Sequence[tuple[str, FoundRegion]]) -> tuple[str, ...]:
     """The scans with the most doubtful regions."""
     worst: dict[str, str] = {}
     for name, region in ranked:
-        if region.doubt is not None and _doubt(region) > 0 and len(worst) < WORST:
-            worst.setdefault(name, f"{name} ({region.name}, doubt {_doubt(region):.2f}: {region.doubt.reason})")
+        if region.doubt > 0 and len(worst) < WORST:
+            worst.setdefault(name, f"{name} ({region.name}, doubt {region.doubt:.2f}: {region.reason})")
     return tuple(worst.values())
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, library
 
 from inbounds.constraints import Interval
 from inbounds.losses.projection import PARTS, Problem
+from inbounds.ranks import Part
 from inbounds.regions import Region, Scans
 from inbounds.regions.scans import each, total
 
@@ -60,12 +61,14 @@ class Ascent:
         interval: Interval,
         regions: Sequence[Region],
         scans: Scans | None = None,
+        part: Part | None = None,
     ) -> Float[Tensor, "B K *space"]:
         """Project; arguments and result are those of `Exact`."""
         absent = (interval.lower == 0) & (interval.upper == 0)
         lower = interval.lower.masked_fill(absent, -1)
-        problem = Problem.of(log_probs, label, lower, interval.upper, regions, scans)
-        beta = _ascend(*problem.parts, self.step_size, self.iterations, self.early_stop)
+        problem = Problem.of(log_probs, label, lower, interval.upper, regions, scans, part)
+        how = self.step_size, self.iterations, self.early_stop
+        beta = _ascend(*problem.parts, *how) if part is None else _multipliers(problem, *how)
         return problem.shift(problem.log_probs, beta).reshape(log_probs.shape)
 
 
@@ -73,9 +76,17 @@ class Ascent:
     "inbounds::ascent", mutates_args=(), schema=f"({PARTS}, float step_size, int iterations, str early_stop) -> Tensor"
 )
 def _ascend(*settings: Any) -> Tensor:
-    """The upper bounds' multipliers less the lower bounds', `(N, C)`."""
     *parts, step_size, iterations, early_stop = settings
-    problem = Problem.from_parts(*parts)
+    return _multipliers(Problem.from_parts(*parts), step_size, iterations, early_stop)
+
+
+@_ascend.register_fake
+def _(*settings: Any) -> Tensor:
+    return torch.empty_like(settings[2])
+
+
+def _multipliers(problem: Problem, step_size: float, iterations: int, early_stop: str) -> Tensor:
+    """The upper bounds' multipliers less the lower bounds', `(N, C)`."""
     log_probs, scans = problem.log_probs, problem.scans
     signs = torch.stack([torch.ones_like(problem.upper), -torch.ones_like(problem.lower)])
     offset = torch.stack([-problem.upper, problem.lower])
@@ -102,11 +113,6 @@ def _ascend(*settings: Any) -> Tensor:
             grown = torch.where(stopped, multipliers, grown)
         multipliers = grown
     return multipliers[0] - multipliers[1]
-
-
-@_ascend.register_fake
-def _(*settings: Any) -> Tensor:
-    return torch.empty_like(settings[2])
 
 
 @cache

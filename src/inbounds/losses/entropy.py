@@ -10,6 +10,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 
 from inbounds.annotations import UNLABELLED
+from inbounds.ranks import Part, ratio
 from inbounds.regions.statistic import wide
 
 
@@ -20,6 +21,7 @@ def cross_entropy(
     mean: Literal["images", "classes", "pixels"] = "images",
     label_weight: Float[Tensor, " B"] | None = None,
     class_weight: Sequence[float] | None = None,
+    part: Part | None = None,
 ) -> Float[Tensor, ""]:
     """Full or partial cross-entropy, `-sum_{p in Omega_L} log S_p` as a mean: unlabelled pixels (255) do not count.
 
@@ -33,6 +35,8 @@ def cross_entropy(
     half adds half as much, whatever stands beside it.
 
     With `class_weight`, a labelled pixel counts as much as its class: clicks on background may outnumber all others.
+
+    With a `part`, where several processes share a batch, the mean is over all of its images.
 
     With no labelled pixel at all the loss is 0 and so is its gradient. A soft label, probabilities `(B, K, *space)`,
     counts everywhere: `-sum_p sum_k Q_pk log S_pk`.
@@ -77,12 +81,11 @@ def cross_entropy(
         means = torch.where(each, losses[:, None], 0).sum(dim=tuple(range(2, each.ndim))) / there.clamp(min=1)
         if label_weight is not None:
             means = means * label_weight[:, None]
-        return means.sum() / (there > 0).sum().clamp(min=1)
+        return ratio(means.sum(), (there > 0).sum(), part)
     sums = losses.sum(dim=space)
     if label_weight is not None:
         sums = sums * label_weight
     pixels = known.sum(dim=space).to(sums.dtype)
     if mean == "pixels":
-        return sums.sum() / pixels.sum().clamp(min=1)
-    labelled = (pixels > 0).sum().clamp(min=1)
-    return (sums / pixels.clamp(min=1)).sum() / labelled
+        return ratio(sums.sum(), pixels.sum(), part)
+    return ratio((sums / pixels.clamp(min=1)).sum(), (pixels > 0).sum(), part)

@@ -18,6 +18,7 @@ from torch import Tensor, library
 from inbounds.annotations import UNLABELLED
 from inbounds.constraints import Interval
 from inbounds.losses.feasible import EMPTY, nearest_bounds, per_class
+from inbounds.ranks import Part
 from inbounds.regions import Region, Scans
 from inbounds.regions.region import members, select
 from inbounds.regions.scans import each, total
@@ -36,7 +37,7 @@ PARTS = "Tensor log_probs, Tensor free, Tensor lower, Tensor upper, int[] region
 """A problem as an operator takes it, the classes of a region as the bits of a number. Long loops are operators of their
 own: a compiler would unroll them."""
 
-Projection: TypeAlias = Callable[[Tensor, Tensor, Interval, Sequence[Region], Scans | None], Tensor]
+Projection: TypeAlias = Callable[..., Tensor]
 """From log-probabilities to the logits of a proposal: `Exact` tells what the arguments are."""
 
 
@@ -50,6 +51,7 @@ class Problem:
     upper: Float[Tensor, "N C"]
     regions: Sequence[Region]
     scans: Scans | None
+    part: Part | None = None
 
     @classmethod
     def of(
@@ -60,6 +62,7 @@ class Problem:
         upper: Tensor,
         regions: Sequence[Region],
         scans: Scans | None,
+        part: Part | None = None,
     ) -> Problem:
         """From what a loss has; bounds are `(N, C, 1)`."""
         flat = label.flatten(1)
@@ -67,7 +70,7 @@ class Problem:
         labelled = total(torch.stack(counts, dim=1), scans)  # type: ignore[arg-type]
         values = log_probs.to(wide(log_probs.dtype)).flatten(2).clamp(min=SMALLEST)
         free = (flat == UNLABELLED)[:, None]
-        return cls(values, free, lower[..., 0] - labelled, upper[..., 0] - labelled, regions, scans)
+        return cls(values, free, lower[..., 0] - labelled, upper[..., 0] - labelled, regions, scans, part)
 
     @classmethod
     def from_parts(cls, *parts: Any) -> Problem:
@@ -140,6 +143,7 @@ class Exact:
         interval: Interval,
         regions: Sequence[Region],
         scans: Scans | None = None,
+        part: Part | None = None,
     ) -> Float[Tensor, "B K *space"]:
         """Project.
 
@@ -150,14 +154,15 @@ class Exact:
                 are labelled than the upper bound allows, give way to the nearest that can (see `nearest_bounds`).
             regions: The bounded classes, or several taken together.
             scans: Which images make up a scan, if the sizes are of whole scans.
+            part: Which images of the batch these are, where several processes share it.
 
         Returns:
             Logits, whose softmax is `Q` wherever a pixel is unlabelled.
         """
-        problem, _ = Problem.of(log_probs, label, interval.lower, interval.upper, regions, scans).possible()
+        problem, _ = Problem.of(log_probs, label, interval.lower, interval.upper, regions, scans, part).possible()
         if len(regions) == 1:
             return _solve_one(problem, problem.log_probs, 0)[1].reshape(log_probs.shape)
-        logits: Tensor = _solve_several(*problem.parts)
+        logits: Tensor = _solve_several(*problem.parts) if part is None else _solve_all(problem)
         return logits.reshape(log_probs.shape)
 
 
@@ -168,7 +173,7 @@ def _solve_one(
     sizes, mine = problem.sizes, members(problem.regions[number])
     logits = problem.against_others(logits, number)
     odds = problem.odds(logits, number)
-    least, most = odds.aminmax()
+    least, most = odds.aminmax() if problem.part is None else problem.part.extremes(odds)
     movable = odds.masked_fill(~problem.free, -torch.inf)
     free, now = sizes(problem.free), sizes(movable.sigmoid())
     lower = torch.minimum(problem.lower[:, number : number + 1], FULL * free)
@@ -204,8 +209,16 @@ def _solve_one(
 
 @library.custom_op("inbounds::solve_several", mutates_args=(), schema=f"({PARTS}) -> Tensor")
 def _solve_several(*parts: Any) -> Tensor:
+    return _solve_all(Problem.from_parts(*parts))
+
+
+@_solve_several.register_fake
+def _(*parts: Any) -> Tensor:
+    return torch.empty_like(parts[0])
+
+
+def _solve_all(problem: Problem) -> Tensor:
     """Each class in turn, then all together, `(B, K, P)`."""
-    problem = Problem.from_parts(*parts)
     beta = torch.zeros_like(problem.lower)
     for _ in range(CYCLES):
         for number in range(len(problem.regions)):
@@ -213,11 +226,6 @@ def _solve_several(*parts: Any) -> Tensor:
             others = problem.shift(problem.log_probs, torch.cat([before, torch.zeros_like(own), after], dim=1))
             beta = torch.cat([before, _solve_one(problem, others, number)[0], after], dim=1)
     return _solve_together(problem, beta)
-
-
-@_solve_several.register_fake
-def _(*parts: Any) -> Tensor:
-    return torch.empty_like(parts[0])
 
 
 def _solve_together(problem: Problem, beta: Float[Tensor, "N C"]) -> Float[Tensor, "B K P"]:

@@ -53,7 +53,8 @@ class Proposals:
     def __call__(self, log_probs: Float[Tensor, "B K *space"], annotation: Annotation) -> Shaped[Tensor, "B ..."]:
         """The labels to train on."""
         label, K = annotation.label, log_probs.shape[1]
-        logits = self.project(log_probs, label, *self._bounds(log_probs, annotation))
+        shared = {} if annotation.part is None else {"part": annotation.part}
+        logits = self.project(log_probs, label, *self._bounds(log_probs, annotation), **shared)
         known = label != UNLABELLED
         if self.harden:
             return torch.where(known, label.long(), most_probable(logits))
@@ -66,7 +67,9 @@ class Proposals:
         Where they cannot, the `Exact` projection keeps to the nearest that can.
         """
         interval, regions, scans = self._bounds(log_probs, annotation)
-        problem = Problem.of(log_probs, annotation.label, interval.lower, interval.upper, regions, scans)
+        problem = Problem.of(
+            log_probs, annotation.label, interval.lower, interval.upper, regions, scans, annotation.part
+        )
         return problem.possible()[1]
 
     def _bounds(self, log_probs: Tensor, annotation: Annotation) -> tuple[Interval, list[Region], Scans | None]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import torch
 from jaxtyping import Integer, Shaped
 from torch import Tensor
+
+from inbounds.ranks import Part
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class Scans:
 
     `index` counts from 0 within the batch, and `count` is a plain number, so that a statistic over whole scans has a
     shape known in advance: nothing is read back from the device. For slices named by anything else use `Scans.of`.
+    Where several processes share a batch, slices of a scan may lie on any of them: its `part` makes sums those of all.
 
     Example:
         >>> Scans.of(["patient1_ED", "patient1_ED", "patient2_ED"])
@@ -25,6 +28,7 @@ class Scans:
 
     index: Integer[Tensor, " B"]
     count: int
+    part: Part | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         kind = self.index.dtype
@@ -51,7 +55,8 @@ class Scans:
             raise ValueError(f"the scan index names {self.index.shape[0]} slices, the batch holds {x.shape[0]}")
         scan = torch.arange(self.count, device=self.index.device)
         member = (scan[:, None] == self.index).reshape(self.count, -1, *(1,) * (x.ndim - 1))
-        return torch.where(member, x, 0).sum(dim=1)
+        here = torch.where(member, x, 0).sum(dim=1)
+        return here if self.part is None else self.part.total(here)
 
     def each(self, x: Shaped[Tensor, "S ..."]) -> Shaped[Tensor, "B ..."]:
         """Give every slice the value of its scan."""
@@ -59,7 +64,7 @@ class Scans:
 
     def to(self, device: torch.device | str) -> Scans:
         """The same on another device."""
-        return Scans(self.index.to(device), self.count)
+        return Scans(self.index.to(device), self.count, part=self.part)
 
 
 def total(x: Shaped[Tensor, "B ..."], scans: Scans | None) -> Shaped[Tensor, "N ..."]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from inbounds.annotations import Annotation
 from inbounds.constraints.constraint import constrained
+from inbounds.ranks import mean
 from inbounds.regions.region import select
 
 
@@ -56,10 +57,11 @@ class Regulariser:
     ) -> Float[Tensor, ""]:
         """The weighted mean; `annotation` tells which classes are present."""
         values = self.term(probs, image)
+        part = None if annotation is None else annotation.part
         if values.ndim == 1:
             if self.classes is not None or self.where != "everywhere":
                 raise ValueError(f"{self.name} is of all classes together: it takes no `classes`, and acts everywhere")
-            return self.weight * values.mean()
+            return self.weight * mean(values, part)
         classes = constrained(self.classes, probs.shape[1])
         values = select(values, classes)
         if self.where == "present":
@@ -70,4 +72,4 @@ class Regulariser:
             if "cut" in facts:
                 there = there & (select(facts["cut"], classes)[..., 0] != 1)
             values = torch.where(there, values, 0)
-        return self.weight * values.mean()
+        return self.weight * mean(values, part)

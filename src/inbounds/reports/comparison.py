@@ -76,9 +76,10 @@ def read_results(runs: Sequence[Run], split: str) -> list[Result]:
 def _result(run: Run, name: str, split: str) -> Result:
     store = run.opened_store()
     hybrid = run.settings.hybrid.model_dump()
-    labels = load(
+    samples = load(
         store, run.annotation, facts=run.facts, classes=run.classes, data_on_device=False, seed=run.seed, **hybrid
-    ).labels
+    )
+    labelled = sum(int((maps != UNLABELLED).sum()) for maps in samples.labels.split(256))
     summaries = {model: _summary(run, split, model) for model in _models(run)}
     rows: list[Row] = []
     if summaries.get(run.default_model):
@@ -94,7 +95,7 @@ def _result(run: Run, name: str, split: str) -> Result:
         run,
         name,
         tuple(run.about["known"]),
-        float((labels != UNLABELLED).double().mean()),
+        labelled / (len(samples) * samples.pixels),
         len(run.about["known"]) > 1,
         kept_epochs(run.checkpoint),
         run.default_model,

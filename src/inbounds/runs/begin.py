@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inbounds.config import Settings, read_settings
 from inbounds.config.plan import REGULARISERS, Plan, plan
 from inbounds.config.read import who_said
 from inbounds.errors import BadInput
-from inbounds.runs.machine import on_gpu
+from inbounds.runs.machine import devices, on_gpu
 from inbounds.runs.run import Run
 from inbounds.store.store import FULL, Store
 
@@ -31,6 +31,7 @@ class Wanted:
         changes: Single settings.
         start: A run with whose weights to begin.
         margin: How far off sizes that people gave may be, as a share; by default as the recipe has it.
+        devices: How many processes were started, where somebody did; else as the settings have it.
     """
 
     recipes: Sequence[str]
@@ -44,6 +45,7 @@ class Wanted:
     changes: Sequence[str] = ()
     start: Path | None = None
     margin: float | None = None
+    devices: int | None = None
 
 
 def places(path: Path, wanted: Wanted) -> Iterator[tuple[Path, str, int, int | None]]:
@@ -62,23 +64,26 @@ def begin(path: Path, store: Store, wanted: Wanted, *, resume: bool = False) -> 
         BadInput: Something does not fit together; the run that it is about leaves no folder behind.
     """
     for place, recipe, seed, fold in places(path, wanted):
-        yield _begin(place, store, wanted, recipe, seed, fold, resume)
+        yield begin_one(place, store, wanted, recipe, seed, fold, resume=resume)
 
 
-def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fold: int | None, resume: bool) -> Run:
+def begin_one(
+    path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fold: int | None, *, resume: bool = False
+) -> Run:
+    """One of the runs."""
     classes = [store.classes[value] for value in store.chosen(wanted.classes)]
     shared = len(wanted.recipes) > 1
     labels = None if recipe == "full" and shared else wanted.annotation
     if resume and (path / "run.json").is_file() and (begun := Run.open(path)).whole:
         layers = [begun.about["plan"]["settings"]] if "plan" in begun.about else []
         settings = read_settings(recipe, wanted.config, wanted.changes, layers=layers, shared=shared)
-        if begun.settings != settings or begun.seed != seed:
+        if begun.settings != settings.on(begun.settings.training.devices) or begun.seed != seed:
             raise BadInput(f"{path}: it was begun with other settings or another seed; resume it with the same command")
         facts = wanted.facts and store.facts_beside(begun.annotation, wanted.facts)
         for what, asked in (("annotation", labels), ("facts", facts), ("classes", wanted.classes and tuple(classes))):
             if asked and getattr(begun, what) != asked:
                 raise BadInput(f"{path}: it was begun with other {what}; resume it with the same command")
-        return begun.moved(store)
+        return replace(begun.moved(store), settings=settings)
     likely = [{"regularisers": REGULARISERS}]  # so that single settings may change what a plan chooses
     given = read_settings(recipe, wanted.config, wanted.changes, layers=likely, shared=shared)
     labels = _labels(store, given, labels)
@@ -88,7 +93,10 @@ def _begin(path: Path, store: Store, wanted: Wanted, recipe: str, seed: int, fol
         facts = store.facts_beside(labels, brought[0])
     split = store if fold is None else store.folded(fold, wanted.folds)
     trained, gpu = start is not None, on_gpu(given.training.device)
-    chosen = plan(given, split, labels, facts, classes, gpu=gpu, margin=wanted.margin, trained=trained)
+    together = wanted.devices or devices(given.training)
+    chosen = plan(
+        given, split, labels, facts, classes, gpu=gpu, margin=wanted.margin, trained=trained, devices=together
+    )
     if start is not None:
         network = {"network": start.settings.network.model_dump(exclude={"weights"})}
         chosen = Plan(chosen.settings | network, (*chosen.words, f"weights: those of {start.path}, and its network"))

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import torch
 
+from inbounds.config.settings import Training
+from inbounds.errors import BadInput
+
 
 def machine(device: str) -> dict[str, str]:
     """What a run will be trained on."""
@@ -50,3 +53,25 @@ def commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip() or None if answer.returncode == 0 else None
+
+
+def cores() -> int:
+    """How many this process may use: of a machine that is shared, those that it was given."""
+    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(int(given), allowed) if given.isdecimal() and int(given) else allowed
+
+
+def devices(training: Training) -> int:
+    """On how many devices a run is trained, where nobody has started a process for each."""
+    if training.devices == "auto":
+        return max(1, torch.cuda.device_count()) if on_gpu(training.device) and ":" not in training.device else 1
+    number: int = training.devices
+    if number > 1 and ":" in training.device:
+        raise BadInput(f"training.devices={number}: training.device={training.device} is one; name it without a number")
+    if number > 1 and on_gpu(training.device) and number > torch.cuda.device_count():
+        raise BadInput(
+            f"training.devices={number}: there are {torch.cuda.device_count()} GPUs here; ask for as many, or start a "
+            "process for each on several machines with torchrun or srun"
+        )
+    return number

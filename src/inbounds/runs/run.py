@@ -254,6 +254,17 @@ class Run:
         found = finished(self.path)
         return found[-1] if found else None
 
+    @property
+    def epoch(self) -> int:
+        """How many epochs are finished."""
+        folder = self.checkpoint
+        return int(folder.name) if folder else 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has come to its last epoch, and to all that is noted behind it."""
+        return self.epochs is not None and self.epoch >= self.epochs and "volumes" in self.about
+
     def weights(self, model: str = "best") -> Path:
         """The file of a network that the run keeps: `best` or `last`."""
         if model not in MODELS:

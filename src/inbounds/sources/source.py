@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +53,39 @@ class Extent:
     spacing: tuple[float, float, float]
     channels: int
     size: int
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a scan; called, they are read.
+
+    Attributes:
+        images: One file or folder a channel.
+        labels: The label map, or `None`.
+        weak: Labels given by people that are no truth: annotation name to file and its unlabelled value.
+        values: From the values in the label files to classes.
+    """
+
+    images: tuple[Path, ...]
+    labels: Path | None
+    weak: Mapping[str, tuple[Path, int]]
+    values: Mapping[int, int]
+
+    def __call__(self) -> Loaded:
+        """Read the voxels."""
+        from inbounds.annotations.annotation import UNLABELLED  # with which comes torch, and finding scans needs none
+
+        scans = [read_image(header(file)) for file in self.images]
+        notes = [note for scan in scans for note in scan.notes]
+
+        def classes(file: Path, values: Mapping[int, int]) -> UInt8[np.ndarray, "slices rows columns"]:
+            drawn = read_labels(file)
+            notes.extend([*drawn.notes, *same_geometry(scans[0], drawn)])
+            return _classes(file, drawn.array, values)
+
+        truth = None if self.labels is None else classes(self.labels, self.values)
+        given = {name: classes(file, {**self.values, empty: UNLABELLED}) for name, (file, empty) in self.weak.items()}
+        return Loaded(stacked(scans), scans[0].spacing, truth, given, tuple(notes))
 
 
 @dataclass(frozen=True)
@@ -120,7 +152,7 @@ def from_files(
     shape, several = heads[0].shape, 1 + (len(heads) > 1)
     size = several * sum(head.size for head in heads) + len(drawn) * math.prod(shape)
     extent = Extent(shape, heads[0].spacing, len(heads), size + max((head.size for head in drawn), default=0))
-    load = partial(_load, images, labels, weak, dict(values) if values else {k: k for k in range(classes)})
+    load = Files(images, labels, weak, dict(values) if values else {k: k for k in range(classes)})
     return Source(name, patient, load, split, phase, group, tuple(weak), labels is not None, extent)
 
 
@@ -160,24 +192,6 @@ def matching(root: Path, name: re.Pattern[str], labels: str, like: str) -> dict[
 def beside(scan: Path, name: str) -> Path | None:
     """The NIfTI file of this name in the scan's folder, packed or not."""
     return next((f for end in (".nii.gz", ".nii") if (f := scan.with_name(name + end)).is_file()), None)
-
-
-def _load(
-    images: tuple[Path, ...], labels: Path | None, weak: Mapping[str, tuple[Path, int]], values: Mapping[int, int]
-) -> Loaded:
-    from inbounds.annotations.annotation import UNLABELLED  # with which comes torch, and finding scans needs none
-
-    scans = [read_image(header(file)) for file in images]
-    notes = [note for scan in scans for note in scan.notes]
-
-    def classes(file: Path, values: Mapping[int, int]) -> UInt8[np.ndarray, "slices rows columns"]:
-        drawn = read_labels(file)
-        notes.extend([*drawn.notes, *same_geometry(scans[0], drawn)])
-        return _classes(file, drawn.array, values)
-
-    truth = None if labels is None else classes(labels, values)
-    given = {name: classes(file, {**values, empty: UNLABELLED}) for name, (file, empty) in weak.items()}
-    return Loaded(stacked(scans), scans[0].spacing, truth, given, tuple(notes))
 
 
 def stacked(scans: Sequence[Scan]) -> Shaped[np.ndarray, "channels slices rows columns"]:

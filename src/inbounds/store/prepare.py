@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -166,8 +166,71 @@ def placed(name: str, original: Shape, spacing: Spacing, plan: Plan) -> GridWind
     return GridWindow.metric(original, plan.shape, sizes, plan.pixel)
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """One scan as a store will have it, behind nothing else.
+
+    Attributes:
+        record: What the store says of it.
+        channels: How many it has.
+        image: Some slices after the other.
+        truth: Its full masks, unlabelled where there are none.
+        weak: Its labels in an annotation.
+        notes: Sentences for the report.
+        cut: Whether a region may be lost beyond the grid.
+    """
+
+    record: Record
+    channels: int
+    image: Iterable[np.ndarray]
+    truth: Callable[[], np.ndarray]
+    weak: Callable[[str], np.ndarray]
+    notes: tuple[str, ...]
+    cut: bool
+
+
+def fitted(source: Source, plan: Plan) -> Fitted:
+    """Read a scan, and fit it to the grid."""
+    loaded = source.load()
+    if plan.spacing:
+        loaded = replace(loaded, spacing=plan.spacing)
+    loaded = turned_scan(loaded, plan.axis)
+    channels, original, rows, columns = loaded.image.shape
+    fit = placed(source.name, (rows, columns), loaded.spacing, plan)
+    slices = count_slices(original, loaded.spacing[0], plan.slice_spacing)
+    if plan.window and channels > 1:
+        raise BadInput(f"{source.name}: {channels} channels, and a window goes with one: leave it out")
+    ends = black_and_white(loaded.image, plan.window)
+    return Fitted(
+        _record(source, loaded, fit, ends[0], slices),
+        channels,
+        on_grid(loaded.image, fit, plan.dtype, ends, slices),
+        lambda: _label(fit, loaded.truth, slices, outside=0),
+        lambda name: _label(fit, loaded.weak.get(name), slices, outside=UNLABELLED),
+        loaded.notes,
+        loaded.truth is None and fit.crops and not fit.covers(reach(loaded.image)),
+    )
+
+
+def check_sources(sources: Sequence[Source], path: Path, plan: Plan, onto: Store | None = None) -> None:
+    """Refuse, by names and headers, what no store could hold."""
+    if not sources:
+        raise BadInput("no scans were found; check the folder")
+    check_names(plan.classes, "the class")
+    check_names((source.name for source in sources), "the scan")
+    if twice := [name for name, count in Counter(source.name for source in sources).items() if count > 1]:
+        raise BadInput(f"two scans are called {twice[0]!r}; names must differ: is a patient there twice?")
+    _check_room(sources, path, plan, onto)
+
+
 def prepare(
-    sources: Sequence[Source], path: Path, plan: Plan, track: Track[Source] = iter, *, onto: Store | None = None
+    sources: Sequence[Source],
+    path: Path,
+    plan: Plan,
+    track: Track[Source] = iter,
+    *,
+    onto: Store | None = None,
+    fit: Callable[[Source, Plan], Fitted] = fitted,
 ) -> Report:
     """Write a store. Scans are read one at a time: more of them take more time, not more memory.
 
@@ -177,19 +240,14 @@ def prepare(
         plan: How they are prepared.
         track: Wraps the scans, for a progress bar.
         onto: The store that is there, if the scans are added to it: its annotations label nothing of them.
+        fit: Reads a scan, unless others have done so.
 
     Raises:
         BadInput: Naming the file and the remedy; nothing is left behind, and a store that was there is as it was.
     """
-    if not sources:
-        raise BadInput("no scans were found; check the folder")
-    check_names(plan.classes, "the class")
-    check_names((source.name for source in sources), "the scan")
+    check_sources(sources, path, plan, onto)
     records: list[Record] = list(onto.records) if onto else []
     there = {record.name for record in records}
-    if twice := [name for name, count in Counter(source.name for source in sources).items() if count > 1]:
-        raise BadInput(f"two scans are called {twice[0]!r}; names must differ: is a patient there twice?")
-    _check_room(sources, path, plan, onto)
     channels = onto.channels if onto else 0
     notes: list[str] = []
     cut: list[str] = []
@@ -220,33 +278,21 @@ def prepare(
                 append_image = images()
                 _carry_over(onto, append_image, append_weak | ({FULL: append_truth} if append_truth else {}))
             for source in track(sources):
-                loaded = source.load()
-                if plan.spacing:
-                    loaded = replace(loaded, spacing=plan.spacing)
-                loaded = turned_scan(loaded, plan.axis)
-                original, rows, columns = loaded.image.shape[1:]
-                fit = placed(source.name, (rows, columns), loaded.spacing, plan)
-                slices = count_slices(original, loaded.spacing[0], plan.slice_spacing)
+                scan = fit(source, plan)
                 if append_image is None:
-                    channels = len(loaded.image)
+                    channels = scan.channels
                     append_image = images()
-                if len(loaded.image) != channels:
-                    raise BadInput(
-                        f"{source.name}: {len(loaded.image)} channels, but the scans before it have {channels}"
-                    )
-                if plan.window and channels > 1:
-                    raise BadInput(f"{source.name}: {channels} channels, and a window goes with one: leave it out")
-                ends = black_and_white(loaded.image, plan.window)
-                for piece in on_grid(loaded.image, fit, plan.dtype, ends, slices):
+                if scan.channels != channels:
+                    raise BadInput(f"{source.name}: {scan.channels} channels, but the scans before it have {channels}")
+                for piece in scan.image:
                     append_image(piece)
                 if append_truth:
-                    append_truth(_label(fit, loaded.truth, slices, outside=0))
+                    append_truth(scan.truth())
                 for name, append in append_weak.items():
-                    append(_label(fit, loaded.weak.get(name), slices, outside=UNLABELLED))
-                notes += [f"{source.name}: {note}" for note in loaded.notes]
-                if loaded.truth is None and fit.crops and not fit.covers(reach(loaded.image)):
-                    cut.append(source.name)
-                records.append(_record(source, loaded, records, fit, ends[0], slices))
+                    append(scan.weak(name))
+                notes += [f"{source.name}: {note}" for note in scan.notes]
+                cut += [source.name] * scan.cut
+                records.append(replace(scan.record, first=records[-1].range.stop if records else 0))
         for name in weak:
             file = folder / "annotations" / name / "labels.npy"
             about: dict[str, Any] = {"strategy": "given", "classes": list(plan.classes), "simulated": False}
@@ -369,7 +415,6 @@ def _unlike(records: Sequence[Record]) -> list[str]:
 def _record(
     source: Source,
     loaded: Loaded,
-    before: Sequence[Record],
     fit: GridWindow,
     ends: tuple[float, float],
     slices: int,
@@ -379,7 +424,7 @@ def _record(
         name=source.name,
         patient=source.patient,
         split=source.split or "train",
-        first=before[-1].range.stop if before else 0,
+        first=0,
         slices=slices,
         fit=fit,
         spacing=loaded.spacing,

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from inbounds.scans.scan import header, is_series, stem, write_mask
+from inbounds.studio.earlier import Earlier
 from inbounds.studio.labels import UNLABELLED
 from inbounds.studio.project import Project
 from inbounds.studio.results import Results
 from inbounds.studio.tables import write_tables
 from inbounds.writing import aside, write_table
 
+AS_IT_WENT = ("--resume", "--overwrite")
+"""What is said of a training that was stopped, and is not when all is done anew."""
 VOLUMES = ("case", "class", "volume_ml", "known_min", "known_max", "doubt", "accepted")
 
 
@@ -27,16 +32,23 @@ def export(project: Project, results: Results) -> dict[str, Any]:
     masks/         of the last training, in the scans' own geometry and format
     labels/        what people labelled, likewise; 255 is unlabelled
     volumes.csv    a line for each scan and class
-    clicks.csv, sizes.csv, store/, commands.txt
+    clicks.csv, sizes.csv, store/
+    commands.txt   called in this folder, they repeat the trainings that came to an end, from
+    trainings/     what was known at each
     """
-    folder = project.folder / "export"
-    commands = list(_commands(project.folder / "trainings"))
+    folder, work = project.folder / "export", project.folder / "trainings"
+    jobs = [about for about in reversed(Earlier(work).jobs) if about["state"] == "done"]
+    commands = commands_again(jobs, work)
     with aside(folder, replace=True) as made:
         if results.folder is not None:
             shutil.copytree(results.folder, made / "masks", ignore=shutil.ignore_patterns(".*"))
             about = json.loads((results.folder.parent / "job.json").read_text(encoding="utf-8"))
-            if (Path(about["store"]) / "dataset.json").is_file():
-                shutil.copytree(about["store"], made / "store", ignore=shutil.ignore_patterns(".*"))
+            if (work / about["store"] / "dataset.json").is_file():
+                shutil.copytree(work / about["store"], made / "store", ignore=shutil.ignore_patterns(".*"))
+        for number in (f"{about['number']:03d}" for about in jobs):
+            for table in (work / number).glob("*.csv"):
+                (made / work.name / number).mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(table, made / work.name / number / table.name)
         with project.database.lock:
             write_tables(project, made)
             _write_labels(project, made / "labels")
@@ -75,7 +87,18 @@ def _volumes(project: Project, results: Results) -> Iterator[tuple[object, ...]]
                 yield (entry.name, name, *told, accepted)
 
 
-def _commands(work: Path) -> Iterator[str]:
-    """The commands of all trainings, as they were called: each begins with the weights of the one before."""
-    for file in sorted(work.glob("[0-9]*/job.json")):
-        yield from json.loads(file.read_text(encoding="utf-8"))["commands"]
+def commands_again(jobs: Sequence[Mapping[str, Any]], work: Path) -> list[str]:
+    """The commands of trainings, each of which begins with the weights of the one before, as one calls them elsewhere.
+
+    What lay in the folder of all trainings is looked for in one of this name; a store is prepared once.
+    """
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for folder, line in ((about.get("folder", work), line) for about in jobs for line in about["commands"]):
+        inside = f"{folder}{os.sep}"
+        words = [
+            f"{work.name}/{word.removeprefix(inside)}" if word.startswith(inside) else word
+            for word in shlex.split(line)
+            if word not in AS_IT_WENT
+        ]
+        lines[tuple(words[1:5] if words[1] == "prepare" else words)] = words
+    return [shlex.join(words) for words in lines.values()]

@@ -135,16 +135,18 @@ def rows(case: str, facts: Facts, names: Mapping[int, str], labels: Labels | Non
     return lines
 
 
-def told(facts: Facts) -> list[dict[str, Any]]:
-    """The facts for the page."""
+def told(facts: Facts, names: Mapping[int, str], entry: Entry, labels: Labels) -> list[dict[str, Any]]:
+    """The facts for the page, with what labels say against them."""
     return [
         {
             "class": klass,
             "slice": place,
             "present": fact.present,
             "size": {"low": fact.low, "high": fact.high, "unit": fact.unit} if fact.sized else None,
+            "warning": contradiction(fact, names[klass], where(entry.name, place), place, klass, entry, labels),
         }
         for (place, klass), fact in sorted(facts.items(), key=lambda one: (one[0][0] is None, one[0]))
+        if klass in names
     ]
 
 

@@ -1,10 +1,11 @@
 """One training, as a program of its own: the commands that anybody could type, one after the other.
 
-    python -m inbounds.studio.job PROJECT/trainings/002
+    python -m inbounds.cli.job PROJECT/trainings/002
 
 The folder has `job.json`, which says what to do and how far it has come, `clicks.csv` and `sizes.csv`; the commands put
-their store, run and masks there, and what they say into `log.txt`. The page may be closed meanwhile, and its server be
-stopped. Begun again, a job goes on where it was.
+their store, run and masks there, and what they say into `log.txt`. They run within this program, so that what they
+need is loaded once. The page may be closed meanwhile, and its server be stopped. Begun again, a job goes on where it
+was.
 """
 
 from __future__ import annotations
@@ -13,28 +14,26 @@ import csv
 import json
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from inbounds.errors import BadInput
 from inbounds.locks import locked
+from inbounds.stopping import stoppable
 from inbounds.writing import write_json, write_table
 
 STATES = {"prepare": "preparing", "annotate": "preparing", "facts": "preparing", "train": "training"}
 """What a job does while it runs a command; else it predicts."""
 LINES = 50
-
-
-class _Stopped(Exception):  # noqa: N818 (nothing went wrong)
-    """Somebody asked the job to stop."""
+Command = Callable[[Sequence[str]], None]
+"""Does what is said on a command line, and exits with a code."""
 
 
 class _Failed(Exception):  # noqa: N818
@@ -44,8 +43,8 @@ class _Failed(Exception):  # noqa: N818
 class Job:
     """What is to be done in a folder, and how far it has come."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, command: Command, stops: Sequence[int]) -> None:
+        self.folder, self._command, self._stops = folder, command, stops
         self.about: dict[str, Any] = json.loads((folder / "job.json").read_text(encoding="utf-8"))
 
     def note(self, **news: Any) -> None:
@@ -56,7 +55,8 @@ class Job:
     def run(self) -> None:
         """Do what is not done yet."""
         self.note(pid=os.getpid(), state="preparing", sentence="", commands=[])
-        store, work = Path(self.about["store"]), self.folder
+        work, others = self.folder, self.folder.parent
+        store = others / self.about["store"]
         labels, facts = f"clicks-{self.about['number']:03d}", f"sizes-{self.about['number']:03d}"
         known = (work / "sizes.csv").is_file()
         self._prepare(store)
@@ -68,7 +68,7 @@ class Job:
             self._call("facts", words, made=store / "facts" / f"{facts}.csv")
         words = ["--store", str(store), "--annotation", labels, *(["--facts", facts] if known else [])]
         words += ["--run", str(work / "run"), "--minutes", f"{self.about['minutes']:g}"]
-        words += ["--from", self.about["from"]] if self.about["from"] else []
+        words += ["--from", str(others / self.about["from"])] if self.about["from"] else []
         with self._watched():
             self._call("train", [*words, *(["--resume"] if self.about["resumed"] else [])])
         words = [str(work / "run"), self.about["scans_folder"], "--out", str(work / "masks")]
@@ -132,18 +132,20 @@ class Job:
         self._told(name, words)
         if made is not None and made.exists():
             return
-        with (self.folder / "log.txt").open("ab") as log:
-            log.write(f"\n$ {self.about['commands'][-1]}\n".encode())
-            log.flush()
-            start = log.tell()
-            line = [sys.executable, "-m", "inbounds", name, *words]
-            with subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as command:
-                try:
-                    code = command.wait()
-                except _Stopped:
-                    command.terminate()
-                    raise
-        if code and not (code == 1 and enough is not None and enough.is_file()):
+        print(f"\n$ {self.about['commands'][-1]}", flush=True)
+        code: object = 0
+        start = (self.folder / "log.txt").stat().st_size
+        try:
+            self._command([name, *words])
+        except SystemExit as ended:
+            code = ended.code
+        except Exception:
+            traceback.print_exc()
+            code = None
+        if self._stops:  # which a command tells by its code
+            raise KeyboardInterrupt
+        sys.stdout.flush()
+        if code != 0 and not (code == 1 and enough is not None and enough.is_file()):
             raise _Failed(last_words(self.folder / "log.txt", start) or f"{name} ended with code {code}")
 
     @contextmanager
@@ -174,22 +176,22 @@ def last_words(log: Path, start: int = 0) -> str:
     return told[-1].removeprefix("Error: ") if told else ""
 
 
-def main(folder: Path) -> int:
-    """Do the job of a folder."""
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise _Stopped
-
-    for name in ("SIGTERM", "SIGINT", "SIGBREAK"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), stop)
-    with locked(folder, inside=True):
-        job = Job(folder)
+def main(folder: Path, command: Command) -> int:
+    """Do the job of a folder, by the commands of the command line."""
+    with (folder / "log.txt").open("ab") as log:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(log.fileno(), stream.fileno())
+    with locked(folder, inside=True), stoppable() as stops:
+        job = Job(folder, command, stops)
         try:
             job.run()
-        except _Stopped:
-            with suppress(_Stopped):
-                job.note(state="stopped", sentence="stopped; it goes on where it was", ended=_now())
+        except KeyboardInterrupt:
+            with suppress(KeyboardInterrupt):
+                job.note(
+                    state="stopped",
+                    sentence="go on with it where it was, or train again on what is known now",
+                    ended=_now(),
+                )
         except (_Failed, BadInput, OSError, ValueError) as error:
             job.note(state="failed", sentence=str(error), ended=_now())
             return 1
@@ -202,7 +204,3 @@ def _within(place: tuple[float, float], sides: tuple[int, int]) -> bool:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))

@@ -99,6 +99,8 @@ class Labels:
 
     def in_slice(self, number: int) -> Int64[np.ndarray, " 256"]:
         """How many voxels of a slice have each value."""
+        if not self.along[0][number]:  # as in most slices
+            return np.bincount([UNLABELLED], weights=[self._kept[number].size], minlength=256).astype(np.int64)
         return np.bincount((self._kept[number] - np.uint8(1)).ravel(), minlength=256)
 
     def summary(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import inbounds
 from inbounds.scans.display import Plane
-from inbounds.studio.facts import Fact, contradiction, told, where
+from inbounds.studio.facts import Fact, told
 from inbounds.studio.project import Project
 from inbounds.studio.results import Results
 from inbounds.studio.shelf import Entry
@@ -59,6 +59,7 @@ def scan_row(project: Project, results: Results, number: int) -> dict[str, Any]:
         "slices_labelled": len(summary["marks"][0]),
         "facts": len(facts),
         "predicted": found.predicted,
+        "training": results.number if found.predicted else 0,
         "doubt": found.doubt,
         "flags": flags,
         "accepted": found.predicted and project.accepted(number) == results.number,
@@ -70,19 +71,13 @@ def scan_page(project: Project, results: Results, number: int, window: tuple[flo
     """A scan that is opened."""
     entry, _ = project.usable(number)
     assert entry.planes is not None
-    labels, facts = project.labels(number), []
-    for (place, klass), fact in project.facts(number).items():
-        if klass in project.classes:
-            name = project.classes[klass][0]
-            facts.append(contradiction(fact, name, where(entry.name, place), place, klass, entry, labels))
-    row = scan_row(project, results, number)
-    row["flags"] += [sentence for sentence in facts if sentence]
+    labels, names = project.labels(number), {value: name for value, (name, _) in project.classes.items()}
     return {
-        "row": row,
+        "row": scan_row(project, results, number),
         "planes": [plane_row(plane) for plane in entry.planes],
         "window": list(window),
         "marks": labels.summary()["marks"],
-        "facts": told(project.facts(number)),
+        "facts": told(project.facts(number), names, entry, labels),
         "sequence": project.sequence,
     }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,10 @@ from inbounds.scans.scan import header
 from inbounds.sources.folder import recognise
 from inbounds.studio.database import Conflict, Database, Missing
 
-PATIENCE = 0.3
+PATIENCE = 0.15
 """Seconds for which opening a project waits for the headers of new scans; the others are read meanwhile."""
+PIECE = 0.05
+"""Seconds of headers that are written down at once; after a pause twice as long, in which requests have their turn."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,10 @@ class Entry:
     planes: tuple[Plane, Plane, Plane] | None = None
     error: str | None = None
     gone: bool = False
+
+
+Read = tuple[str, Entry, str | None]
+"""A stamp, and the scan with its header as it is kept."""
 
 
 class Shelf:
@@ -114,8 +122,9 @@ class Shelf:
         """A scan with its header, or with what is wrong with it."""
         if number not in self.entries:
             raise Missing(f"there is no scan {number}; look for new ones, or reload the page")
-        entry = self.entries[number]
-        return entry if entry.shape or entry.error else self._read(entry)
+        if not ((entry := self.entries[number]).shape or entry.error):
+            self._keep([self._read(entry)])
+        return self.entries[number]
 
     def usable(self, number: int) -> tuple[Entry, Shape]:
         """A scan that can be shown, and its shape."""
@@ -147,28 +156,39 @@ class Shelf:
             self._thread.join()
 
     def _read_all(self, numbers: list[int]) -> None:
-        for number in numbers:
-            if self._closed.is_set():
-                return
-            self.entry(number)
+        waiting = deque(numbers)
+        while waiting and not self._closed.is_set():
+            read, until = [], time.monotonic() + PIECE
+            while waiting and time.monotonic() < until:
+                entry = self.entries[waiting.popleft()]
+                if not (entry.shape or entry.error):
+                    read.append(self._read(entry))
+            self._keep(read)
+            self._closed.wait(2 * PIECE if waiting else 0)
 
-    def _read(self, entry: Entry) -> Entry:
+    def _read(self, entry: Entry) -> Read:
+        """A scan with its header, or with what is wrong with it, after the stamp of its files."""
+        stamp = self._stamps[entry.id]
         try:
-            scan = header(entry.files[0])
+            head = json.dumps(_header(header(entry.files[0])))
         except (BadInput, OSError) as error:
-            entry = replace(entry, error=str(error))
-            self.database.run("UPDATE scans SET error = ? WHERE id = ?", entry.error, entry.id)
-        else:
-            head = json.dumps(_header(scan))
-            entry = _with_header(entry, head)
-            ((text,),) = self.database.rows("SELECT summary FROM scans WHERE id = ?", entry.id)
-            before = json.loads(text or "{}").get("shape", list(scan.shape))
-            if before != list(scan.shape):
-                sentence = f"{entry.files[0]}: {by(before)} voxels when it was labelled, now {by(scan.shape)}"
-                entry = replace(entry, error=f"{sentence}; put the earlier file back, or give this one another name")
-            self.database.run("UPDATE scans SET header = ?, error = ? WHERE id = ?", head, entry.error, entry.id)
-        self.entries[entry.id] = entry
-        return entry
+            return stamp, replace(entry, error=str(error)), None
+        return stamp, _with_header(entry, head), head
+
+    def _keep(self, read: Sequence[Read]) -> None:
+        """Write down what was read of files that are still the same."""
+        with self.database.transaction():
+            for entry, head in [(entry, head) for stamp, entry, head in read if stamp == self._stamps[entry.id]]:
+                self.entries[entry.id] = entry = self._as_labelled(entry)
+                self.database.run("UPDATE scans SET header = ?, error = ? WHERE id = ?", head, entry.error, entry.id)
+
+    def _as_labelled(self, entry: Entry) -> Entry:
+        """A scan must have the voxels that it had when it was labelled."""
+        ((text,),) = self.database.rows("SELECT summary FROM scans WHERE id = ?", entry.id)
+        if entry.shape is None or text is None or (before := tuple(json.loads(text)["shape"])) == entry.shape:
+            return entry
+        sentence = f"{entry.files[0]}: {by(before)} voxels when it was labelled, now {by(entry.shape)}"
+        return replace(entry, error=f"{sentence}; put the earlier file back, or give this one another name")
 
 
 def _header(scan: Scan) -> dict[str, Any]:

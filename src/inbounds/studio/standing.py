@@ -49,11 +49,11 @@ class Standing:
             told["sentence"] = f"epoch {min(epoch + 1, epochs)} of {epochs}, {_span(left)} left"
         elif about["state"] in RUNNING:
             log = folder / "log.txt"
-            told["sentence"] = (last_words(log) if log.is_file() else "") or about["state"]
-            if told["sentence"].startswith("$ "):
-                told["sentence"] = about["state"]
-        elif about["state"] == "done" and about["left_out"]:
-            told["sentence"] = f"finished; {len(about['left_out'])} scans could not be read, and were left out"
+            said = last_words(log) if log.is_file() else ""
+            told["sentence"] = "" if said.startswith("$ ") else said
+        elif about["state"] == "done":
+            left, good = len(about["left_out"]), len(about["scans"].keys() - about["left_out"].keys())
+            told["sentence"] = f"masks of {good} scans" + f"; {left} could not be read" * bool(left)
         return told
 
     def _curves_of(self, file: Path) -> tuple[dict[str, list[list[float | None]]], int]:

@@ -15,14 +15,18 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from inbounds.errors import BadInput
 from inbounds.locks import lock_file
 from inbounds.studio.database import Conflict
+from inbounds.studio.earlier import Earlier
 from inbounds.studio.preview import Newest, choose
 from inbounds.studio.project import Project
 from inbounds.studio.standing import IDLE, RUNNING, Standing
 from inbounds.studio.tables import write_tables
 from inbounds.writing import write_json
+
+INTERRUPTED = (
+    "it was interrupted, as when a computer is switched off or has no memory left; go on with it, or train anew"
+)
 
 
 class Trainings:
@@ -47,7 +51,7 @@ class Trainings:
             with suppress(OSError, ValueError):  # it may have ended between the two looks
                 about = json.loads((folder / "job.json").read_text(encoding="utf-8"))
             if about["state"] in RUNNING:
-                about |= {"state": "stopped", "sentence": "it was interrupted; go on with it, or train anew"}
+                about |= {"state": "stopped", "sentence": INTERRUPTED}
         return about
 
     def begin(self, minutes: float, who: str) -> dict[str, Any]:
@@ -68,7 +72,8 @@ class Trainings:
             clicks, _ = write_tables(project, work)
             if not clicks:
                 raise Conflict("nothing is labelled yet; click some of each class, and some background")
-            store, run = self._store(stamps, classes), self._run(classes)
+            earlier = Earlier(self.folder)
+            store, run = earlier.store(stamps, classes), earlier.run(classes)
             about = {
                 "state": "preparing",
                 "number": number,
@@ -81,8 +86,9 @@ class Trainings:
                 "scans": scans,
                 "stamps": stamps,
                 "left_out": {e.name: e.error for e in project.shelf.entries.values() if e.error and not e.gone},
-                "store": str(store or work / "store"),
-                "from": None if run is None else str(run),
+                "folder": str(self.folder),
+                "store": (store or work / "store").relative_to(self.folder).as_posix(),
+                "from": None if run is None else run.relative_to(self.folder).as_posix(),
                 "shown": choose(project, list(usable)),
                 "commands": [],
                 "words": [],
@@ -91,6 +97,7 @@ class Trainings:
             }
             write_json(work / "job.json", about)
             self._start(work)
+            earlier.tidy([store, run])
             return self.state()
 
     def stop(self) -> dict[str, Any]:
@@ -158,7 +165,7 @@ class Trainings:
             apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}  # type: ignore[attr-defined,unused-ignore]
         with (work / "log.txt").open("ab") as log:
             self._begun = subprocess.Popen(
-                [sys.executable, "-m", "inbounds.studio.job", str(work)],
+                [sys.executable, "-m", "inbounds.cli.job", str(work)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -184,26 +191,3 @@ class Trainings:
         if self._begun is not None and self._begun.poll() is None:
             about["pid"] = self._begun.pid
         return about
-
-    def _store(self, stamps: dict[str, str], classes: list[str]) -> Path | None:
-        """The last store of the same scans and classes."""
-        for about in self._earlier():
-            have = {name: stamp for name, stamp in about["stamps"].items() if name not in about["left_out"]}
-            if have == stamps and about["classes"] == classes and (Path(about["store"]) / "dataset.json").is_file():
-                return Path(about["store"])
-        return None
-
-    def _run(self, classes: list[str]) -> Path | None:
-        """The last finished run that learnt the same classes."""
-        for about in self._earlier():
-            run = self.folder / f"{about['number']:03d}" / "run"
-            if about["state"] == "done" and about["classes"] == classes and (run / "run.json").is_file():
-                return run
-        return None
-
-    def _earlier(self) -> list[dict[str, Any]]:
-        found = []
-        for file in sorted(self.folder.glob("[0-9]*/job.json"), reverse=True):
-            with suppress(OSError, ValueError, BadInput):
-                found.append(json.loads(file.read_text(encoding="utf-8")))
-        return found

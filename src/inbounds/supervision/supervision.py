@@ -37,7 +37,8 @@ class Supervision:
 
     Args:
         label_loss: A function of log-probabilities `(B, K, *space)` and labels `(B, *space)`, and, where images do not
-            count alike, of `label_weight=`, what each of them counts.
+            count alike, of `label_weight=`, what each of them counts; and of `part=`, where several processes share a
+            batch.
         constraints: What else should hold, each with its own weight. One of weight 0 is no part of the loss, but
             whoever asks which constraints hold hears of it.
         proposals: Completes the labels before the label loss sees them: a function of log-probabilities and annotation,
@@ -117,8 +118,8 @@ class Supervision:
             )
         log_probs = logits.to(wide(logits.dtype)).log_softmax(dim=1)
         label = annotation.label if self.proposals is None else self.proposals(log_probs, annotation)
-        weighed = {} if annotation.label_weight is None else {"label_weight": annotation.label_weight}
-        total = self.label_loss(log_probs, label, **weighed)
+        given = {"label_weight": annotation.label_weight, "part": annotation.part}
+        total = self.label_loss(log_probs, label, **{name: one for name, one in given.items() if one is not None})
         named = {"labels": total.detach()}
         active = [term for term in self.terms if isinstance(term.weight, Tensor) or term.weight != 0]
         if active:

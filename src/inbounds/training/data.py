@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from inbounds.batches.samples import Samples, load, truth_of
+from inbounds.batches.ahead import LabelMaps
+from inbounds.batches.samples import Samples, load, truth_maps, truth_of
 from inbounds.config import Hybrid
 from inbounds.memory import available
 from inbounds.runs.run import Run
+from inbounds.training.group import joined
 
 T = TypeVar("T")
 
@@ -45,12 +47,18 @@ class Data:
             return wanted
         store = run.opened_store()
         needed = store.images.nbytes + 2 * store.slices * math.prod(store.shape)  # with labels and truth
+        together = joined()
+        if together is not None and device.type == "cpu":
+            needed *= together.here
         # Asked once: what is loaded then takes of what is free.
         return self._once((run.store, device), lambda: needed <= _memory(device) / 2)
 
-    def truth(self, run: Run, device: torch.device) -> Tensor:
+    def truth(self, run: Run, device: torch.device) -> Tensor | LabelMaps:
         """The full masks of the validation split."""
-        key = (run.store, run.classes, device)
+        here = self.on_device(run, device)
+        key = (run.store, run.classes, device, here)
+        if not here:
+            return self._once(key, lambda: truth_maps(run.opened_store(), classes=run.classes))
         return self._once(key, lambda: truth_of(run.opened_store(), classes=run.classes, device=device))
 
     def _once(self, key: Any, make: Callable[[], T]) -> T:

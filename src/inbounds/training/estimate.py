@@ -13,6 +13,7 @@ from inbounds.batches.patches import Shown
 from inbounds.batches.samples import Samples, as_float
 from inbounds.networks import Volumetric
 from inbounds.regions import Patches
+from inbounds.training.group import Group
 
 SHARE = 0.15
 """Voxels that are looked at between two epochs, as a share of those that were trained on. A look takes less than half
@@ -29,10 +30,11 @@ class ScanEstimate:
     Args:
         samples: The scans.
         network: Looks at them, in evaluation mode.
+        group: The processes that look at scans in turn, and tell each other.
     """
 
-    def __init__(self, samples: Samples, network: Volumetric) -> None:
-        self.samples, self.network = samples, network
+    def __init__(self, samples: Samples, network: Volumetric, group: Group | None = None) -> None:
+        self.samples, self.network, self.group = samples, network, group
         device, count, classes = samples.device, len(samples), samples.classes
         self.roots = torch.zeros(count, classes - 1, *samples.labels.shape[1:], dtype=torch.uint8, device=device)
         self.scans = torch.full((len(samples.records), classes, 7), torch.nan, device=device)
@@ -48,18 +50,25 @@ class ScanEstimate:
     def refresh(self, voxels: int) -> int:
         """Look at the scans whose turn it is, after so many voxels were trained on; returns how many they are."""
         self.credit += int(voxels * SHARE)
-        sizes = [record.slices * self.samples.labels[0].numel() for record in self.samples.records]
-        training, looked = self.network.training, 0
-        self.network.eval()
-        while looked < len(sizes) and self.credit >= sizes[self.due]:
+        sizes = [record.slices * self.samples.pixels for record in self.samples.records]
+        training, due = self.network.training, list[int]()
+        while len(due) < len(sizes) and self.credit >= sizes[self.due]:
             self.credit -= sizes[self.due]
-            self._look(self.due)
+            due.append(self.due)
             self.due = (self.due + 1) % len(sizes)
-            looked += 1
+        self.network.eval()
+        for number, scan in enumerate(due):
+            if self.group is None or number % self.group.ranks == self.group.rank:
+                self._look(scan)
         self.network.train(training)
-        if looked == len(sizes):
+        for number, scan in enumerate(due):
+            if self.group is not None:
+                here = self.samples.slices_of(scan)
+                self.group.share(self.roots[here.start : here.stop], number % self.group.ranks)
+            self._sum(scan)
+        if len(due) == len(sizes):
             self.credit = min(self.credit, max(sizes))
-        return looked
+        return len(due)
 
     def _look(self, scan: int) -> None:
         """Segment a scan, with windows that do not overlap."""
@@ -68,7 +77,6 @@ class ScanEstimate:
         assert isinstance(images, Tensor)
         probs = self.network.probabilities(as_float(images[here.start : here.stop]), overlap=0.0)
         self.roots[here.start : here.stop] = (probs[:, 1:].sqrt() * 255).round().clamp(0, 255).to(torch.uint8)
-        self._sum(scan)
 
     def _sum(self, scan: int) -> None:
         """The sums over a scan and over its slices, of what is kept."""

@@ -3,44 +3,47 @@
 from __future__ import annotations
 
 import copy
-import importlib
-import logging
 import math
 import os
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from inbounds.batches.augment import Augment
 from inbounds.batches.samples import by_scan, by_slice
-from inbounds.errors import BadInput, reason, some
+from inbounds.errors import BadInput, some
 from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
 from inbounds.inference.volumes import volume_ranges
 from inbounds.locks import locked
 from inbounds.losses import Proposals
 from inbounds.networks import sees_volumes
+from inbounds.networks.shared_norm import synchronised
 from inbounds.runs import checkpoint
 from inbounds.runs.checkpoint import State, load_weights
+from inbounds.runs.machine import cores
 from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import Log, Row
 from inbounds.supervision import Supervision
 from inbounds.training.data import Data
+from inbounds.training.devices import fabrics
+from inbounds.training.group import joined, leaving
 from inbounds.training.scan_sizes import ScanSizes
 from inbounds.training.schedule import Schedule
 from inbounds.training.selection import select
 from inbounds.training.step import Step
 from inbounds.training.stream import AHEAD, MARK, WARM, Fetched, GraphedStep, Stream
 from inbounds.training.volumes import Volumes
+
+Decided = TypeVar("Decided")
 
 COMPILE_FROM = {"cuda": 100_000 * 256**2, "cpu": 20_000 * 256**2}
 """Pixels seen from which compiling pays. It takes about a minute; ENet on a slice of 256x256 then saves about a
@@ -89,17 +92,6 @@ class Progress:
     notes: tuple[str, ...] = ()
 
 
-def fabric_module() -> ModuleType:
-    """Lightning Fabric, from whichever of its two packages is installed."""
-    for name in ("lightning.fabric", "lightning_fabric"):
-        with suppress(ImportError):
-            module = importlib.import_module(name)
-            for logger in (name, "lightning.pytorch"):  # what it computes with is in the plan
-                logging.getLogger(logger).setLevel(logging.WARNING)
-            return module
-    raise BadInput("training needs Lightning Fabric: pip install 'inbounds[train]'")
-
-
 class Trainer:
     """One run on its way: data, network, optimiser and where it stands.
 
@@ -114,19 +106,17 @@ class Trainer:
         training = settings.training
         self.run, self.show = run, show
         store = run.opened_store()
-        precision = "32-true" if training.precision == "32" else training.precision
-        fabric = fabric_module()
-        kind, _, number = training.device.partition(":")
-        try:
-            devices = [int(number)] if number else 1
-            self.fabric = fabric.Fabric(accelerator=kind, devices=devices, precision=precision)
-        except (ValueError, RuntimeError) as error:  # no such device, or none here
-            raise BadInput(f"training.device={training.device}: {reason(error)}") from None
+        self.group = joined()
+        self.fabric, self.plain = fabrics(training, self.group)
         device: torch.device = self.fabric.device
-        if training.threads is not None and device.type == "cpu":
-            torch.set_num_threads(training.threads)
+        threads = training.threads
+        if threads is None and self.group is not None and "OMP_NUM_THREADS" not in os.environ:
+            threads = max(1, cores() // self.group.here)
+        if threads is not None and device.type == "cpu":
+            torch.set_num_threads(threads)
         torch.manual_seed(run.seed)
-        self.network: nn.Module = build_network(run).to(device)
+        network = build_network(run)
+        self.network: nn.Module = (network if self.group is None else synchronised(network, device)).to(device)
         fast = device.type == "cpu" or training.precision != "32"
         if fast:
             # A U-Net takes two thirds of the time on a CPU, half of it on tensor cores; PyTorch's own types do not know
@@ -137,7 +127,7 @@ class Trainer:
         if run.start is not None:
             load_weights(run.start, self.network)
         self.judged = copy.deepcopy(self.network) if training.ema else self.network
-        self.stream = Stream(device, run.seed, cuda_graphs=training.cuda_graphs)
+        self.stream = Stream(device, run.seed, cuda_graphs=training.cuda_graphs, group=self.group)
         if self.stream.cuda_graphs:
             # Shapes do not change, so that looking for the fastest kernels pays, where any will do.
             torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
@@ -171,7 +161,7 @@ class Trainer:
                 "proposals for whole scans need all of their slices: leave training.whole_scans out, or set it to true"
             )
         in_space = sees_volumes(self.network)
-        self.volumes = Volumes(run, self.samples, self.supervision, self.judged) if in_space else None
+        self.volumes = Volumes(run, self.samples, self.supervision, self.judged, self.group) if in_space else None
         self.notes += () if self.volumes is None else self.volumes.notes
         slices_alone = volumes and not self.whole_scans and not in_space
         self.scan_sizes = ScanSizes(self.samples) if slices_alone else None
@@ -241,14 +231,14 @@ class Trainer:
         compilers = [os.environ.get("CXX", "g++")] if kind == "cpu" else [os.environ.get("CC", "gcc"), "clang"]
         there = any(shutil.which(name) is not None for name in compilers)  # what `torch.compile` calls in its turn
         if part is None:
-            seen = self.samples.labels.numel() * training.repeats * (training.epochs or 0)
+            seen = len(self.samples) * self.samples.pixels * training.repeats * (training.epochs or 0)
             part = "all" if there and seen >= COMPILE_FROM.get(kind, seen + 1) else "nothing"
         elif part != "nothing" and not there:
             raise BadInput(
                 f"training.compile={part}: there is no compiler here (g++ for a CPU, gcc for a GPU); install one, or "
                 "set training.compile=nothing"
             )
-        compiled = None
+        compiled, network = None, None
         # Scans are of many lengths: for one of them it does not pay, and for all at once it took a minute a run.
         if part != "nothing" and not self.whole_scans:
             # Runs side by side differ more often than the compiler accepts by default, and the rest would stay slow.
@@ -257,9 +247,10 @@ class Trainer:
             supervision: Callable[..., Any] = self.supervision.__call__
             if part == "all":
                 supervision = torch.compile(supervision, dynamic=False)
-            compiled = training.batch, network, supervision
+            if self.group is None:  # else a loss is of all processes, and gradients are taken from one module alone
+                compiled, network = (training.batch, network, supervision), None
         return Step(
-            self.fabric.setup_module(self.network),
+            self.fabric.setup_module(self.network) if network is None else network,
             self.supervision,
             self.samples,
             Augment(**self.run.settings.augment.model_dump()),
@@ -272,16 +263,18 @@ class Trainer:
             schedule=self.schedule,
             scan_sizes=self.scan_sizes,
             patches=None if self.volumes is None else self.volumes.patches,
+            group=self.group,
         )
 
     def _make_validation(self) -> Callable[[], Validation] | None:
         if self.held_out is None:
             return None
         groups, held_out = self.held_out.groups(CHUNK if self.volumes is None else 1), self.held_out
-        judged = self.fabric.setup_module(self.judged)
+        judged = self.plain.setup_module(self.judged)
+        deal = None if self.group is None else self.group.part
 
         def look(_length: int = 0) -> Validation:
-            return validate(judged, held_out, self.truth, self.supervision, self.run.classes, groups)
+            return validate(judged, held_out, self.truth, self.supervision, self.run.classes, groups, deal)
 
         # Streamed data are gathered by the host, which a graph cannot hold; and windows are laid out by it.
         return GraphedStep(look, self.stream) if held_out.rows is None and self.volumes is None else look
@@ -303,12 +296,17 @@ class Trainer:
 
         On a GPU the steps are on their way, not done; so that others can use the host meanwhile, this never waits.
         """
-        with locked(self.run.path, inside=True):
+        with leaving(self.group), locked(self.run.path, inside=True) if self.writes else nullcontext():
             yield from self._alone(resume)
+
+    @property
+    def writes(self) -> bool:
+        """Whether this process writes and speaks: of those that train together, the first."""
+        return self.group is None or self.group.first
 
     def _alone(self, resume: bool) -> Iterator[bool]:
         training = self.run.settings.training
-        latest = checkpoint.tidy(self.run.path)
+        latest = self._agreed(lambda: checkpoint.tidy(self.run.path))
         if latest is not None and not resume:
             raise BadInput(f"{self.run.path}: this run has begun already; add --resume to go on with it")
         if latest is not None:
@@ -336,9 +334,9 @@ class Trainer:
         if self.state.epoch < epochs:
             # The first step may take a minute, to be compiled.
             epoch, lr = self.state.epoch + 1, self.state.lr
-            self.show(Progress(epoch, epochs, 0, self._steps(), lr, {}, {}, math.inf, self.notes))
+            self._show(Progress(epoch, epochs, 0, self._steps(), lr, {}, {}, math.inf, self.notes))
             yield False
-        log = Log(self.run.path, self.state.epoch)
+        log = Log(self.run.path, self.state.epoch) if self.writes else None
         begun = time.monotonic()
         try:
             # Checkpoints are written while the next epoch goes on.
@@ -353,16 +351,26 @@ class Trainer:
                     best = self._judge(rows)
                     self._warn_of_empty(rows)
                     if self.progress is not None:
-                        self.show(replace(self.progress, validation=self.validation, notes=self.notes))
+                        self._show(replace(self.progress, validation=self.validation, notes=self.notes))
                     taken = self._take()
                     written.result()
-                    log.write(rows)
-                    written = writer.submit(checkpoint.write, self.run.path, taken, best=best)
+                    if log is not None:
+                        log.write(rows)
+                        written = writer.submit(checkpoint.write, self.run.path, taken, best=best)
                 written.result()
         finally:
-            log.close()
-        if self.state.epoch > before or not self.run.volumes:
+            if log is not None:
+                log.close()
+        if self.writes and (self.state.epoch > before or not self.run.volumes):
             self.run.note_volumes(volume_ranges(self.run, self.samples, self.stream.device))
+
+    def _agreed(self, make: Callable[[], Decided]) -> Decided:
+        """What this process decides; of those that train together, what the first does."""
+        return make() if self.group is None else self.group.agree(make)
+
+    def _show(self, progress: Progress) -> None:
+        if self.writes:
+            self.show(progress)
 
     def _take(self) -> checkpoint.Taken:
         """A loss tells of weights that are not finite one step later: the last step of an epoch has none."""
@@ -373,7 +381,7 @@ class Trainer:
             self.state.tensors = {f"generator.{kind}": drawn.get_state() for kind, drawn in generators.items()}
             if self.scan_sizes is not None:
                 self.state.tensors["scan_sizes"] = self.scan_sizes.sizes.cpu().clone()
-            if self.volumes is not None:
+            if self.volumes is not None and self.writes:
                 self.state.tensors |= self.volumes.state()
             self.state.tensors |= {name: values.cpu().clone() for name, values in self._multipliers().items()}
             taken = checkpoint.take(self.state, self.judged, optimiser, self.network if training.ema else None)
@@ -430,8 +438,10 @@ class Trainer:
         undo()
         left = (1 - RESERVE) * seconds - (time.monotonic() - begun)
         each = steps * step * (1.0 if self.volumes is None else 1.1) + validation  # scans are looked at again
-        epochs = max(1, min(100_000, int(left / each)))
-        self.run.fix_epochs(epochs)
+        epochs = self._agreed(lambda: max(1, min(100_000, int(left / each))))
+        if self.writes:
+            self.run.fix_epochs(epochs)
+        self.run.about["epochs"] = epochs
         self.notes += (f"{epochs} epochs of {steps} steps, about {epochs * each / 60:.1f} minutes in all",)
         if epochs * each > 1.5 * seconds:
             self.notes += (
@@ -465,6 +475,7 @@ class Trainer:
         self.network.train()
         steps = self._steps()
         shown = time.monotonic()
+        self.stream.begin(self.state.epoch)
         with self.stream.here():
             self.step.begin(self._plan())
         for step in range(1, steps + 1):
@@ -473,7 +484,7 @@ class Trainer:
                 if step % MARK == 0:
                     self.stream.mark()
                 now = time.monotonic()
-                if now - shown > 1 and step < steps:
+                if now - shown > 1 and step < steps and self.writes:
                     shown = now
                     self._report(begun, before, final=False)
             if step % TURN == 0:
@@ -493,6 +504,8 @@ class Trainer:
     def _report(self, begun: float, before: int, *, final: bool) -> None:
         """Look at the latch, and show where the run stands; but for the end of an epoch, as of the time before."""
         numbers = self.step.numbers()
+        if final and self.group is not None:
+            numbers[1] = self.group.added(numbers[1].clone())
         if final or not self.stream.cuda:
             read, self.fetched = numbers.tolist(), None
         else:
@@ -506,7 +519,7 @@ class Trainer:
         number, names = self.state.epoch + 1, self.step.names
         step, labelled, broken, at, *sums = read
         terms = {name: value / step for name, value in zip(names, sums, strict=False)}
-        if broken:
+        if broken and (final or self.group is None):  # processes that train together stop together
             self._stop(number, int(at), dict(zip(names, sums[len(names) :], strict=True)))
         steps, epochs = self._steps(), self.run.epochs or 0
         done = number - 1 - before + step / steps
@@ -519,7 +532,7 @@ class Trainer:
         if final:
             self.means = terms  # shown when this epoch's validation is known
         else:
-            self.show(self.progress)
+            self._show(self.progress)
 
     def _warn(self, about: str, sentence: str) -> None:
         """Say something, but of each thing only once."""

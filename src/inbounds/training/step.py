@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,11 +11,15 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
+from inbounds.batches.ahead import Held
 from inbounds.batches.augment import Augment
 from inbounds.batches.patches import PatchSamples
-from inbounds.batches.samples import Batch, Group, Samples
+from inbounds.batches.samples import Batch, Samples
+from inbounds.batches.samples import Group as Scanned
+from inbounds.ranks import Part
 from inbounds.regions.scans import Scans
 from inbounds.supervision import Supervision
+from inbounds.training.group import Group
 from inbounds.training.scan_sizes import ScanSizes
 from inbounds.training.schedule import Schedule
 from inbounds.training.stream import GraphedStep, Stream
@@ -41,6 +46,7 @@ class Step:
         schedule: Sets the learning rate and the weights of the step.
         scan_sizes: What is remembered of scans, where a constraint is on whole ones and batches are not.
         patches: Of volumes, which take the place of the samples' slices and are augmented already.
+        group: The processes that share each batch, if there are others.
     """
 
     def __init__(
@@ -59,11 +65,12 @@ class Step:
         schedule: Schedule | None = None,
         scan_sizes: ScanSizes | None = None,
         patches: PatchSamples | None = None,
+        group: Group | None = None,
     ) -> None:
         self.network: Callable[..., Any] = network
         self.supervision: Callable[..., Any] = supervision
         self.samples, self.optimiser, self.schedule = samples, optimiser, schedule
-        self.scan_sizes, self.patches = scan_sizes, patches
+        self.scan_sizes, self.patches, self.group = scan_sizes, patches, group
         self.augment = None if augment == Augment() or patches is not None else augment
         self.backward, self.stream, self.whole_scans, self.compiled = backward, stream, whole_scans, compiled
         self.mean: tuple[list[Tensor], list[Tensor], float] | None = None
@@ -74,9 +81,11 @@ class Step:
         self.names: list[str] = []
         self.plan: Sequence[Tensor] = ()
         self.at = 0
+        self.held: dict[int, Held] = {}
         self.positions = torch.zeros(0, dtype=torch.long, device=device)
         self.taken = torch.zeros((), dtype=torch.long, device=device)
-        self.count, self.broken, self.broken_at = (torch.zeros((), device=device) for _ in range(3))
+        counters = (torch.zeros((), dtype=torch.float32, device=device) for _ in range(3))
+        self.count, self.broken, self.broken_at = counters
         self.labelled = torch.zeros((), device=device)
         self.sums, self.broken_terms = (torch.zeros(0, device=device) for _ in range(2))
         # Fused Adam skips its update while this is 1.
@@ -87,6 +96,8 @@ class Step:
         """Start an epoch: the positions of each batch, in order."""
         self.plan, self.at = plan, 0
         order = torch.cat(list(plan))
+        if self.samples.ahead is not None:
+            self.samples.ahead.begin(self._own(index) for index in plan)
         if self.stream.cuda:
             order = order.pin_memory()
         if len(self.positions) != len(order):
@@ -100,15 +111,26 @@ class Step:
     def __call__(self) -> None:
         """The next batch of the epoch."""
         length = len(self.plan[self.at])
-        # Streamed data are gathered by the host, which a graph cannot hold.
-        if self.samples.rows is None:
-            self.replayed(length)
-        else:
-            self._step(length)
+        if self.samples.ahead is not None:
+            self._hold(length, self.samples.ahead.next())
+        self.replayed(length)
         self.at += 1
 
+    def _hold(self, length: int, read: Held) -> None:
+        """Put what was read where the step looks for it: on a GPU always the same place, which its graph knows."""
+        if not self.stream.cuda:
+            self.held[length] = read
+            return
+        if length not in self.held:
+            self.held[length] = Held(*(torch.empty_like(one, device=self.stream.device) for one in read))
+        for place, one in zip(self.held[length], read, strict=True):
+            place.copy_(one, non_blocking=True)
+
     def numbers(self) -> Tensor:
-        """How far the epoch is, the labelled pixels, the latch and its step, the sums of terms and those caught."""
+        """How far the epoch is, the labelled pixels, the latch and its step, the sums of terms and those caught.
+
+        Labelled pixels are those that this process has seen; all else is of the whole batches.
+        """
         counters = [self.count, self.labelled, self.broken, self.broken_at]
         return torch.cat([torch.stack(counters), self.sums, self.broken_terms])
 
@@ -116,9 +138,10 @@ class Step:
         if self.schedule is not None:
             self.schedule.step()
         index = self._index(length)
-        batch = self._batch(index)
+        part = None if self.group is None else self.group.part(length)
+        batch = self._batch(self._own(index), part, self.held.get(length))
         if self.augment is not None:
-            batch, _ = self.augment(batch)
+            batch, _ = self.augment(batch, generator=self.stream.shared)
         if self.scan_sizes is not None:
             batch = self.scan_sizes.annotated(batch, index)
         network, supervision = self.network, self.supervision
@@ -133,7 +156,8 @@ class Step:
             self.names = list(named)
             self.sums, self.broken_terms = torch.zeros_like(terms), torch.zeros_like(terms)
         self.count += 1
-        self.labelled += (batch.annotation.label != UNLABELLED).sum()
+        if part is None or part.counts:
+            self.labelled += (batch.annotation.label != UNLABELLED).sum()
         self.sums += terms
         first = (~total.detach().isfinite()) & (self.broken == 0)
         self.broken_at.copy_(torch.where(first, self.count, self.broken_at))
@@ -145,21 +169,25 @@ class Step:
         if self.mean is not None:
             torch._foreach_lerp_(*self.mean)
 
+    def _own(self, index: Int[Tensor, " W"]) -> Int[Tensor, " B"]:
+        return index if self.group is None else self.group.part(len(index)).take(index)
+
     def _index(self, length: int) -> Int[Tensor, " B"]:
         """The positions of the next slices."""
-        if self.samples.rows is not None:
-            return self.plan[self.at]
         index = self.positions[self.taken + torch.arange(length, device=self.stream.device)]
         self.taken += length
         return index
 
-    def _batch(self, index: Int[Tensor, " B"]) -> Batch:
+    def _batch(self, index: Int[Tensor, " B"], part: Part | None, held: Held | None) -> Batch:
         if self.patches is not None:
-            return self.patches.batch(index)
-        if not self.whole_scans:
-            return self.samples.batch(index)
-        one = torch.zeros(len(index), dtype=torch.long, device=self.stream.device)
-        return self.samples.whole(Group(index, Scans(one, 1), self.samples.scans.index[index[:1].to(one.device)]))
+            return self.patches.batch(index, part, self.stream.shared)
+        if self.whole_scans:
+            one = torch.zeros(len(index), dtype=torch.long, device=self.stream.device)
+            scan = self.samples.scans.index[index[:1].to(one.device)]
+            batch = self.samples.whole(Scanned(index, Scans(one, 1, part=part), scan), held)
+        else:
+            batch = self.samples.batch(index, held)
+        return replace(batch, annotation=replace(batch.annotation, part=part))
 
 
 def _numbers(network: nn.Module) -> list[Tensor]:

@@ -9,10 +9,14 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from inbounds.training.group import Group
+
 Result = TypeVar("Result")
 
 WARM = 2
 """How often a function runs as it is written before it is captured: libraries choose and prepare their kernels."""
+WARM_TOGETHER = 12
+"""The same where several processes train together: PyTorch asks for eleven steps of its data-parallel training."""
 
 MARK = 8
 """After so many steps there is a mark."""
@@ -31,9 +35,13 @@ class Stream:
         device: Where the run's tensors are.
         seed: Of the generator.
         cuda_graphs: Whether functions are captured on this stream, where the device can do that.
+        group: The processes that train the run together. What is drawn for a batch is then the same in all of them,
+            and what a network draws for itself, as for dropout, comes from a generator of each process's own.
     """
 
-    def __init__(self, device: torch.device, seed: int, *, cuda_graphs: bool = True) -> None:
+    def __init__(
+        self, device: torch.device, seed: int, *, cuda_graphs: bool = True, group: Group | None = None
+    ) -> None:
         self.device = device
         self.cuda = device.type == "cuda"
         self.cuda_graphs = cuda_graphs and self.cuda
@@ -45,7 +53,22 @@ class Stream:
             self.cuda_stream = torch.cuda.Stream(device)
             self.generator = torch.cuda.default_generators[self.cuda_stream.device_index].clone_state()
             self.pool = torch.cuda.graph_pool_handle() if self.cuda_graphs else None
+        self.own, self.group, self.seed = self.generator, group, seed
+        self.warm = WARM if group is None else WARM_TOGETHER
+        if group is not None:
+            self.generator = torch.Generator(device)
         self.generator.manual_seed(seed)
+        self.begin(0)
+
+    @property
+    def shared(self) -> torch.Generator | None:
+        """Where to draw what all processes draw alike; `None` is where everything is drawn."""
+        return None if self.group is None else self.generator
+
+    def begin(self, epoch: int) -> None:
+        """Before an epoch: what each process draws for itself is decided by seed, epoch and process."""
+        if self.group is not None:
+            self.own.manual_seed((self.seed + 1_000_003 * (epoch * self.group.ranks + self.group.rank + 1)) % 2**63)
 
     @contextmanager
     def here(self) -> Iterator[None]:
@@ -55,7 +78,7 @@ class Stream:
             return
         default = torch.cuda.default_generators[self.cuda_stream.device_index]
         before = default.graphsafe_get_state()
-        default.graphsafe_set_state(self.generator)
+        default.graphsafe_set_state(self.own)
         try:
             with torch.cuda.stream(self.cuda_stream):
                 yield
@@ -124,9 +147,11 @@ class GraphedStep(Generic[Result]):
             graph.replay()
             return result
         self.runs[length] = self.runs.get(length, 0) + 1
-        if not self.stream.cuda_graphs or self.runs[length] <= WARM:
+        if not self.stream.cuda_graphs or self.runs[length] <= self.stream.warm:
             return self.function(length)
         graph = torch.cuda.CUDAGraph()
+        if self.stream.shared is not None:
+            graph.register_generator_state(self.stream.shared)
         # Other threads may talk to the GPU meanwhile; only this one's calls become part of the graph.
         with torch.cuda.graph(
             graph, pool=self.stream.pool, stream=self.stream.cuda_stream, capture_error_mode="thread_local"

@@ -1,14 +1,13 @@
-"""Many runs at once: side by side on one GPU, in processes of their own on a CPU. Each is as if it were alone."""
+"""Many runs: side by side on one GPU, in processes of their own on a CPU or on several devices. Each is as if alone."""
 
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -16,13 +15,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import torch
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # which it does not export in its types
 
 from inbounds.config.build import trust, trusted
 from inbounds.errors import BadInput
 from inbounds.locks import let_go, locked
-from inbounds.runs.machine import on_gpu
+from inbounds.runs.machine import cores, devices, on_gpu
 from inbounds.runs.run import Run
 from inbounds.training.data import Data
+from inbounds.training.group import Left, joined, part_ways, say
 from inbounds.training.loop import NotFinite, Progress, Trainer
 
 Show = Callable[[Path, Progress], None]
@@ -36,7 +37,8 @@ def train_many(
     On a GPU the runs take turns, a few steps each, on streams of their own: while one waits for the host or for its own
     last kernel, the others fill the device, and a slow one does not hold them up. Runs on the same data share it. On a
     CPU each run has a process; so many go at once as there are cores for the threads that each of them uses
-    (`training.threads`).
+    (`training.threads`). A run on several devices has a process for each; on GPUs, such runs follow each other, as they
+    do in processes that somebody else started for all of them.
 
     Args:
         runs: Made by `Run.create`.
@@ -48,9 +50,21 @@ def train_many(
     """
     epochs = {run.path: int(run.checkpoint.name) if resume and run.checkpoint else 0 for run in runs}
     left = [run for run in runs if run.epochs is None or epochs[run.path] < run.epochs]
-    together = [run for run in left if on_gpu(run.settings.training.device)]
+    if joined() is not None:
+        return _one_by_one(left, resume, show)
+    together = [run for run in left if on_gpu(run.settings.training.device) and devices(run.settings.training) == 1]
     failures = _side_by_side(together, resume, show) if together else {}
     return failures | _in_processes([run for run in left if run not in together], resume, show)
+
+
+def _one_by_one(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
+    failures = {}
+    for run in runs:
+        try:
+            Trainer(run, partial(show, run.path)).fit(resume=resume)
+        except NotFinite as error:
+            failures[run.path] = str(error)
+    return failures
 
 
 def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
@@ -74,24 +88,25 @@ def _side_by_side(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
 
 def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, str]:
     failures: dict[Path, str] = {}
-    waiting = list(runs)
+    waiting, stores = list(runs), list[TCPStore]()
     going: dict[Connection, tuple[Run, BaseProcess]] = {}
     # A fresh process for each: forking one that has used threads may hang.
     context = multiprocessing.get_context("spawn")
-    cores = os.cpu_count() or 1
+    available = cores()
     try:
         while waiting or going:
-            busy = sum(_threads(run) for run, _ in going.values())
-            while waiting and (not going or busy + _threads(waiting[0]) <= cores):
+            busy = sum(_threads(run) for run in {run.path: run for run, _ in going.values()}.values())
+            while waiting and (not going or busy + _threads(waiting[0]) <= available):
                 run = waiting.pop(0)
                 busy += _threads(run)
-                ours, theirs = context.Pipe(duplex=False)
-                begun = context.Process(target=_alone, args=(run.path, resume, theirs, trusted(run.settings)))
                 let_go(run.path)  # the process that trains it holds it
-                with _unheard():
-                    begun.start()
-                theirs.close()
-                going[ours] = run, begun
+                for said in _meeting(devices(run.settings.training), stores):
+                    ours, theirs = context.Pipe(duplex=False)
+                    begun = context.Process(target=_alone, args=(run.path, resume, theirs, trusted(run.settings), said))
+                    with _unheard():
+                        begun.start()
+                    theirs.close()
+                    going[ours] = run, begun
             for connection in wait(list(going)):
                 assert isinstance(connection, Connection)
                 run, process = going[connection]
@@ -99,12 +114,15 @@ def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
                     message: Progress | str = connection.recv()
                 except EOFError:
                     process.join()
-                    if process.exitcode and run.path not in failures:
-                        failures[run.path] = f"{run.path}: its process ended with exit code {process.exitcode}"
                     del going[connection]
+                    others = [other for one, other in going.values() if one is run]
+                    if process.exitcode and run.path not in failures:
+                        failures[run.path] = _ended(run, process.exitcode)
+                    for other in others if process.exitcode else ():
+                        other.terminate()
                     continue
                 if isinstance(message, str):
-                    failures[run.path] = message
+                    failures.setdefault(run.path, message)
                 else:
                     show(run.path, message)
     finally:
@@ -116,11 +134,43 @@ def _in_processes(runs: Sequence[Run], resume: bool, show: Show) -> dict[Path, s
 
 
 def _threads(run: Run) -> int:
-    return run.settings.training.threads or torch.get_num_threads()
+    """The cores that a run takes: all of them on several GPUs."""
+    training = run.settings.training
+    number = devices(training)
+    if number > 1 and (on_gpu(training.device) or training.threads is None):
+        return cores()
+    return number * (training.threads or torch.get_num_threads())
 
 
-def _alone(path: Path, resume: bool, pipe: Connection, modules: Sequence[str]) -> None:
-    """One run in a process of its own; what it tells goes through the pipe."""
+def _ended(run: Run, code: int) -> str:
+    number = devices(run.settings.training)
+    if number == 1:
+        return f"{run.path}: its process ended with exit code {code}"
+    return (
+        f"{run.path}: one of its {number} processes ended with exit code {code}, and the others were stopped. Every "
+        "finished epoch is kept; go on with the same command and --resume"
+    )
+
+
+def _meeting(number: int, stores: list[TCPStore]) -> list[dict[str, str]]:
+    """What each of so many processes has to know to find the others, who meet at a store of ours; one needs nothing."""
+    if number == 1:
+        return [{}]
+    stores.append(TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False))
+    here = {
+        "WORLD_SIZE": number,
+        "LOCAL_WORLD_SIZE": number,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": stores[-1].port,
+    }
+    kept = {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
+    both = {name: str(value) for name, value in here.items()} | kept
+    return [{**both, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(number)]
+
+
+def _alone(path: Path, resume: bool, pipe: Connection, modules: Sequence[str], said: dict[str, str]) -> None:
+    """One run in a process of its own, or in one of several; what it tells goes through the pipe."""
+    os.environ.update(said)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one hears Ctrl-C and ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -133,10 +183,15 @@ def _alone(path: Path, resume: bool, pipe: Connection, modules: Sequence[str]) -
     try:
         for module in modules:
             trust(module)
-        with locked(path, inside=True):
+        say[0] = lambda sentence: tell(f"{path}: {sentence}")
+        group = joined()
+        with locked(path, inside=True) if group is None or group.first else nullcontext():
             Trainer(Run.open(path), tell).fit(resume=resume)
+        part_ways()
     except (NotFinite, BadInput) as error:
         tell(str(error))
+    except Left as error:
+        say[0](str(error))
 
 
 def _end_with_parent() -> None:

@@ -19,6 +19,7 @@ from inbounds.networks import Volumetric
 from inbounds.runs.run import Run
 from inbounds.supervision import Supervision
 from inbounds.training.estimate import ScanEstimate
+from inbounds.training.group import Group
 
 WHILE_TRAINING = 0.25
 """How far windows overlap when held-out scans are looked at between epochs."""
@@ -32,9 +33,12 @@ class Volumes:
         samples: What is trained on.
         supervision: Whose bounds say whether slices or scans have to be measured.
         judged: The network that is judged and kept: the averaged one, if there is one.
+        group: The processes that train the run together, if there are others.
     """
 
-    def __init__(self, run: Run, samples: Samples, supervision: Supervision, judged: nn.Module) -> None:
+    def __init__(
+        self, run: Run, samples: Samples, supervision: Supervision, judged: nn.Module, group: Group | None = None
+    ) -> None:
         settings = run.settings
         self.samples, self.training = samples, settings.training
         if samples.rows is not None:
@@ -47,7 +51,7 @@ class Volumes:
         judged.overlap = WHILE_TRAINING
         scopes = {constraint.scope for constraint in supervision.constraints}
         self.bounded = bool(scopes)
-        self.estimate = ScanEstimate(samples, judged) if scopes and self.training.estimate else None
+        self.estimate = ScanEstimate(samples, judged, group) if scopes and self.training.estimate else None
         spacing = [record.grid_spacing for record in samples.records]
         thick = float(np.median([steps[0] / min(steps[1:]) for steps in spacing]))
         self.patches = PatchSamples(
@@ -71,7 +75,7 @@ class Volumes:
 
     def steps(self) -> int:
         """How many there are in an epoch: patches have as many voxels together as the scans."""
-        return steps_of(self.training, self.samples.labels.numel(), self.samples.labels[0].numel())
+        return steps_of(self.training, len(self.samples) * self.samples.pixels, self.samples.pixels)
 
     @property
     def voxels(self) -> int:

@@ -54,12 +54,17 @@ export function ask(title, body, { ok = "OK", cancel = "Cancel" } = {}) {
     form.append(el("div", { class: "row" },
       el("button", { class: "main", value: "ok" }, ok),
       cancel && el("button", { type: "button", onclick: close(null) }, cancel)));
-    form.addEventListener("submit", (event) => { event.preventDefault(); close(Object.fromEntries(new FormData(form)))(); });
+    form.addEventListener("submit", (event) => { event.preventDefault(); close(answers(new FormData(form)))(); });
     const box = el("dialog", { oncancel: close(null) }, form);
     [...form.children].slice(1).forEach((child) => child.style.setProperty("margin-top", "12px"));
     document.body.append(box);
     box.showModal();
   });
+}
+
+/** What a form says, by name; a list where there are several, as of files. */
+function answers(given) {
+  return Object.fromEntries([...new Set(given.keys())].map((name) => [name, given.getAll(name).length > 1 ? given.getAll(name) : given.get(name)]));
 }
 
 /** `1 scan`, `2 scans`. */

@@ -29,7 +29,9 @@ export class ExportPage {
         el("div", {}, el("h2", {}, "Export"), el("p", { class: "note" }, `${count(masks.length, "mask")}, ${accepted} accepted. Masks lie exactly over their scans, in the scans' own geometry.`)),
         el("button", { class: "main", "data-do": "export", onclick: () => this.#export() }, this.done ? "Export again" : "Export")),
       this.done && el("section", { class: "card" }, el("h3", {}, "Written to"), el("pre", {}, this.done.folder), el("ul", {}, listed(this.done.files).map((words) => el("li", {}, el("code", {}, words))))),
-      this.done && el("section", { class: "card" }, el("h3", {}, "The commands that repeat it"), el("pre", {}, this.done.commands.join("\n"))),
+      this.done?.commands.length > 0 && el("section", { class: "card" }, el("h3", {}, "The commands that repeat it"),
+        el("p", { class: "note" }, "Called in that folder (sh commands.txt), they do every training anew, each on what was known then."),
+        el("pre", {}, this.done.commands.join("\n"))),
     ].filter(Boolean));
   }
 

@@ -10,8 +10,8 @@ const LONG = { mm2: "mm²", px: "px", ml: "ml" };
 /** What is known of a class in some slice, or in the whole scan (`null`). */
 export const factOf = (facts, klass, slice) => facts.find((fact) => fact.class === klass && fact.slice === slice);
 
-/** The panel, for the class in hand. `slices` are the file's numbers of those that are chosen. */
-export function factsPanel(facts, slices) {
+/** The panel, for the class in hand. `slices` are the file's numbers of those that are chosen, of so many in the scan. */
+export function factsPanel(facts, slices, count) {
   const klass = classOf(state.klass);
   if (!klass || klass.value === 0) {
     return el("section", {}, el("h3", {}, "Sizes"), el("p", { class: "note" }, "Choose a class to say how large it is, or that it is absent."));
@@ -27,10 +27,11 @@ export function factsPanel(facts, slices) {
     el("div", { class: "row apart" }, el("span", {}, where),
       el("span", { class: "choice" }, choice(true, "present", "Y"), choice(false, "absent", "N"))),
     measure("slice", here, (size) => act("fact", { class: klass.value, slices, present: size ? true : (here?.present ?? null), size })),
+    sized(facts, slices) !== undefined && el("button", { class: "quiet", onclick: () => copyOn(facts, slices, count), title: "The size of this slice for both neighbours; of several chosen slices, for those (C)" }, slices.length > 1 ? "Copy to the chosen slices" : "Copy to both neighbours"),
+    here?.warning && el("p", { class: "note warn" }, here.warning),
     el("div", { class: "row apart" }, el("span", {}, "Whole scan"), el("small", {}, told(whole))),
     measure("scan", whole, (size) => act("fact", { class: klass.value, slice: null, present: null, size })),
-    here?.size && el("button", { class: "quiet", onclick: () => copyOn(facts, slices), title: "The size of this slice for the chosen slices, or for both neighbours (C)" }, "Copy size to neighbours"),
-    here?.warning && el("p", { class: "note warn" }, here.warning));
+    whole?.warning && el("p", { class: "note warn" }, whole.warning));
 }
 
 /** Present or absent, in all chosen slices; a size that was known stays where it can. */
@@ -40,11 +41,15 @@ export function setPresent(facts, slices, present) {
   return act("fact", { class: state.klass, slices, present, size });
 }
 
-/** The first slice's size for the others that are chosen, or for both neighbours. */
-export async function copyOn(facts, slices, count = Infinity) {
-  const size = factOf(facts, state.klass, slices[0])?.size;
-  if (!size) return toast("there is no size in this slice to copy", true);
-  const others = slices.length > 1 ? slices.slice(1) : [slices[0] - 1, slices[0] + 1];
+/** The first of some slices that has a size. */
+const sized = (facts, slices) => slices.find((slice) => factOf(facts, state.klass, slice)?.size);
+
+/** The size of a slice for the others that are chosen, or for both neighbours. */
+export async function copyOn(facts, slices, count) {
+  const from = sized(facts, slices);
+  if (from === undefined) return toast("there is no size here to copy", true);
+  const { size } = factOf(facts, state.klass, from);
+  const others = slices.length > 1 ? slices.filter((slice) => slice !== from) : [from - 1, from + 1];
   const there = others.filter((slice) => slice >= 0 && slice < count);
   const done = await act("fact", { class: state.klass, slices: there, present: true, size });
   if (done) toast(`copied to ${there.length === 1 ? "slice" : "slices"} ${there.map((slice) => slice + 1).join(", ")}`);

@@ -7,7 +7,7 @@ import { help } from "./help.js";
 import { key } from "./keys.js";
 import { rows } from "./panels.js";
 import { scansPage } from "./scans.js";
-import { refresh, refreshSoon, state, step, subscribe, tell } from "./state.js";
+import { refresh, refreshSoon, scanRow, state, step, subscribe, tell } from "./state.js";
 import { TrainPage } from "./train.js";
 import { Workspace } from "./workspace.js";
 
@@ -58,6 +58,7 @@ function known() {
 
 subscribe(async (news) => {
   if (news.open !== undefined) return show("label", news.open);
+  if (news.tab) return show(news.tab);
   if (news.reload) return refreshSoon();
   if (news.undo || news.redo) {
     const done = await step(news.undo ? "undo" : "redo");
@@ -68,14 +69,16 @@ subscribe(async (news) => {
   if (news.project) {
     known();
     if (tab === "scans") keepingScroll(() => screen.replaceChildren(scansPage()));
-    else if (work) work.panels();
-    else page?.draw();
+    else if (work) {
+      work.panels();
+      if (work.open_ && scanRow()?.training !== work.open_.row.training) work.changed();
+    } else page?.draw();
   }
   if (news.training) {
-    const was = state.project.training.state;
+    const was = state.project.training;
     state.project.training = news.training;
     if (tab === "train") page.draw();
-    if (was !== news.training.state) {
+    if (was.state !== news.training.state || was.number !== news.training.number) {
       refreshSoon();
       if (tab !== "train" && ["done", "failed"].includes(news.training.state)) toast(news.training.sentence, news.training.state === "failed");
     }

@@ -16,18 +16,6 @@ export class Slices {
   label(plane, n) { return this.#through(this.labels, `labels/${plane}/${n}`); }
   mask(plane, n) { return this.#through(this.masks, `mask/${plane}/${n}`); }
 
-  /** Ask for the neighbours, so that they are there when a person gets to them. */
-  prefetch(plane, n, count, step) {
-    for (const away of [1, 2, 3, -1, 4, 5]) {
-      const next = n + Math.sign(step || 1) * away;
-      if (next >= 0 && next < count) {
-        this.image(plane, next).catch(() => {});
-        this.label(plane, next).catch(() => {});
-        if (this.masks.size) this.mask(plane, next).catch(() => {});
-      }
-    }
-  }
-
   forgetLabels() { this.labels.clear(); }
   forgetMasks() { this.masks.clear(); }
 

@@ -1,7 +1,7 @@
 // What the page knows: the project as the server has it, the open scan, and what a person has in hand.
 
 import * as api from "./api.js";
-import { attempt } from "./dom.js";
+import { attempt, toast } from "./dom.js";
 
 export const state = {
   project: null,
@@ -37,8 +37,12 @@ export function refreshSoon(after = 250) {
   waiting ??= setTimeout(() => { waiting = null; attempt(refresh); }, after);
 }
 
-/** Something a person did to the open scan; the answer comes when it is on the disk. */
-export const act = (kind, what) => attempt(() => api.post("/api/actions", { who: state.who, scan: state.scan, kind, ...what }));
+/** Something a person did to the open scan; the answer comes when it is on the disk. What looks odd is said, and kept. */
+export async function act(kind, what) {
+  const done = await attempt(() => api.post("/api/actions", { who: state.who, scan: state.scan, kind, ...what }));
+  if (done?.warning) toast(done.warning, true);
+  return done;
+}
 
 /** Something that is about no scan: classes, or a look for new scans. */
 export const actOnAll = (kind, what = {}) => attempt(() => api.post("/api/actions", { who: state.who, kind, ...what }));

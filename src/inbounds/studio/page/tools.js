@@ -108,6 +108,7 @@ export class Gesture {
       else { path(); context.stroke(); }
       if (this.tool !== "box") {
         context.setLineDash([]);
+        Object.assign(context, { shadowColor: "#000", shadowBlur: 5 });
         context.font = `${13 * (window.devicePixelRatio || 1)}px system-ui`;
         const words = this.tool === "ruler" ? `${length(viewport.plane, this.voxels).toFixed(0)} mm, ${this.area().toFixed(0)} mm²` : `${this.area().toFixed(0)} mm²`;
         context.fillText(words, Math.max(a.x, b.x) + 8, b.y);

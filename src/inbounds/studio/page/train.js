@@ -3,13 +3,13 @@
 import * as api from "./api.js";
 import { attempt, channels, el } from "./dom.js";
 import { rows } from "./panels.js";
-import { colours, state } from "./state.js";
+import { colours, state, tell } from "./state.js";
 
 const BUSY = new Set(["preparing", "training", "predicting"]);
 
 export class TrainPage {
   constructor() {
-    this.minutes = el("input", { type: "number", min: 0.2, max: 1440, step: "any", value: localStorage.getItem("minutes") ?? 5, "aria-label": "minutes" });
+    this.minutes = el("input", { type: "number", min: 0.2, max: 1440, step: "any", value: localStorage.getItem("minutes") ?? 5, "aria-label": "minutes", class: "short" });
     this.element = el("div", { class: "page" });
     this.live = el("div", { class: "live" });
     this.masks = "";
@@ -26,6 +26,7 @@ export class TrainPage {
       el("div", { class: "row apart" },
         el("div", {}, el("h2", {}, HEAD[training.state] ?? training.state), el("p", { class: training.state === "failed" ? "note bad" : "note" }, training.sentence)),
         el("div", { class: "row" },
+          training.state === "done" && el("button", { onclick: () => tell({ tab: "review" }) }, "Look at the masks"),
           !busy && el("label", { class: "row" }, this.minutes, "minutes"),
           !busy && again && el("button", { onclick: () => this.#ask("resume") }, "Go on"),
           !busy && el("button", { class: "main", "data-do": "train", disabled: missing.length > 0, onclick: () => this.#train() }, first ? "Train" : "Train again"),
@@ -38,7 +39,8 @@ export class TrainPage {
       this.#masks(training),
       !first && el("section", { class: "card" }, el("h3", {}, "How it goes"), this.#curves(training), el("p", { class: "note" }, "Each curve on a scale of its own: what the loss is made of, and its last value. The sum may rise while bounds come in.")),
       training.words?.length > 0 && el("section", { class: "card" }, el("h3", {}, "What was chosen for these data"), el("ul", {}, training.words.map((words) => el("li", {}, words)))),
-      training.commands?.length > 0 && el("section", { class: "card" }, el("h3", {}, "The same by hand"), el("pre", {}, training.commands.join("\n"))),
+      training.commands?.length > 0 && el("section", { class: "card" }, el("h3", {}, "The same by hand"), el("pre", {}, training.commands.join("\n")),
+        el("p", { class: "note" }, "Of the last three trainings with masks, weights and masks are kept; of all, labels, sizes and commands.")),
     ].filter(Boolean));
     const bar = this.element.querySelector("[data-bar]");
     if (bar) bar.style.width = `${training.epochs ? (100 * training.epoch) / training.epochs : 3}%`;
@@ -115,7 +117,7 @@ export class TrainPage {
   }
 }
 
-const HEAD = { idle: "Train a network on what you labelled", preparing: "Preparing", training: "Training", predicting: "Segmenting all scans", stopped: "Stopped", failed: "Training failed", done: "Done" };
+const HEAD = { idle: "Train a network on what you labelled", preparing: "Preparing", training: "Training", predicting: "Segmenting all scans", stopped: "Stopped", failed: "Training failed", done: "Training finished" };
 
 /** A slice under its mask; the middle one, if none is named. */
 async function picture(row, chosen, path) {

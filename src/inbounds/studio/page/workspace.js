@@ -126,6 +126,7 @@ export class Workspace {
     this.from = null;
     for (const each of [0, place]) this.views[each].viewport.open(this.plane(this.order[each]));
     this.refresh();
+    this.#facts();
   }
 
   /** Fetch and show the slices through the place in hand. */
@@ -145,13 +146,26 @@ export class Workspace {
     const masked = this.open_.row.predicted && state.look.mask > 0;
     around(this, view, plane);
     view.viewport.restyle({ colours: colours(), ...state.look }, this.level);
-    const got = await attempt(() => Promise.all([this.slices.image(number, n), this.slices.label(number, n), masked ? this.slices.mask(number, n) : null]));
+    const got = await attempt(() => Promise.all([this.slices.image(number, n), this.#label(number, n), masked ? this.slices.mask(number, n) : null]));
     if (got && ask === view.asked && plane === view.viewport.plane) {
       const [image, labels, mask] = got;
       view.viewport.show({ image, labels, mask });
       view.shown = n;
       view.box.dataset.slice = String(n);
-      if (view.place === 0) this.slices.prefetch(number, n, plane.count, this.way);
+      if (view.place === 0) this.#prefetch(number, n, plane.count);
+    }
+  }
+
+  /** The labels of a slice; `null` where nobody has labelled anything. */
+  #label(number, n) { return this.open_.marks[number].includes(n) ? this.slices.label(number, n) : null; }
+
+  /** Ask for the neighbours, so that they are there when a person gets to them. */
+  #prefetch(number, n, count) {
+    const masked = this.slices.masks.size > 0;
+    for (const away of [1, 2, 3, -1, 4, 5]) {
+      const next = n + Math.sign(this.way || 1) * away;
+      if (next < 0 || next >= count) continue;
+      for (const asked of [this.slices.image(number, next), this.#label(number, next), masked && this.slices.mask(number, next)]) asked?.catch?.(() => {});
     }
   }
 
@@ -222,7 +236,7 @@ export class Workspace {
     const id = state.scan;
     const said = await attempt(() => api.get(`/api/scans/${id}`));
     if (!said?.planes || id !== state.scan) return;
-    const newMask = said.row.predicted !== this.open_.row.predicted || said.row.version !== this.open_.row.version;
+    const newMask = said.row.training !== this.open_.row.training;
     this.open_ = { ...said, planes: this.open_.planes };
     this.slices.forgetLabels();
     if (newMask) this.slices.forgetMasks();
@@ -255,7 +269,7 @@ export class Workspace {
 
   #facts() {
     const place = this.right.querySelector("[data-facts]");
-    if (place && this.open_ && !place.contains(document.activeElement)) place.replaceChildren(factsPanel(this.open_.facts, this.chosen));
+    if (place && this.open_ && !place.contains(document.activeElement)) place.replaceChildren(factsPanel(this.open_.facts, this.chosen, this.open_.row.shape[0]));
   }
 
   /** Draw both sides anew. */
