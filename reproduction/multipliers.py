@@ -7,6 +7,7 @@ annotation and facts, on training patients, some of which are held out. `cooper`
 from __future__ import annotations
 
 import importlib.util
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -189,7 +190,7 @@ def main(
         return
     opened = Store(store)
     samples, held = load(opened, annotation), load(opened, annotation, split="validation")
-    typical = typical_values(samples.facts, size, pixels=float(samples.labels[0].numel()))
+    typical = typical_values(samples.facts, size, pixels=float(math.prod(opened.shape)))
     watch = Constraint(size, BOUNDS, scale="typical", typical=typical)
     terms: dict[str, Any] = penalties(typical, len(samples))
     if importlib.util.find_spec("cooper"):
