@@ -9,7 +9,7 @@ CORE := $(addprefix tests/,regions annotations constraints regularisers losses s
 LABORATORY := tests/reproduction tests/benchmarks tests/torture
 PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))
 
-.PHONY: setup cluster demo studio test test-core test-reproduction test-all lock lint docs bench torture torture-sample results dist clean
+.PHONY: setup cluster demo studio test test-core test-reproduction nnunet test-nnunet test-all lock lint docs bench torture torture-sample results dist clean
 
 setup: $(READY)
 
@@ -56,6 +56,21 @@ test-core: $(READY)
 test-reproduction: $(READY)
 	$(PYTEST) -m 'not slow and not plain' $(LABORATORY)
 	INBOUNDS_TYPECHECK=0 $(PYTEST) -m 'not slow and plain' $(LABORATORY)
+
+# nnU-Net with bounds, in an environment of its own: it brings 1.9 GB.
+NNUNET := .venv-nnunet
+$(NNUNET)/.ready: pyproject.toml torch.txt
+	$(PYTHON) -m venv $(NNUNET)
+	$(NNUNET)/bin/python -m pip install --quiet --constraint torch.txt nnunetv2==2.8.1 '.[data]'
+	# Its networks import a torchvision built for CUDA, whose operators a torch for CPUs does not have.
+	$(NNUNET)/bin/python -c 'import importlib.util, pathlib; found = importlib.util.find_spec("torchvision"); \
+		found and pathlib.Path(found.origin).with_name("_meta_registrations.py").write_text("")'
+	touch $@
+
+nnunet: $(NNUNET)/.ready
+
+test-nnunet: $(READY) $(NNUNET)/.ready
+	$(PYTEST) -m 'not slow and not plain' tests/nnunet
 
 test-all: $(READY)
 	$(PYTEST) -m 'not plain'

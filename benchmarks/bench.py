@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -392,8 +393,9 @@ class Bench:
         return rows
 
     def devices(self) -> list[Row]:
-        """An epoch of what `inbounds train` does by itself, by one process of one thread and by two."""
-        return together(self._planned, (1, 2), max(2, self.scale.rounds // 2))
+        """An epoch of what `inbounds train` does by itself, at batch 16, by one process of one thread and by two."""
+        make = partial(self._planned, "training.batch=16")
+        return together(make, (1, 2), max(2, self.scale.rounds // 2))
 
     def streamed(self) -> list[Row]:
         """The same with data in memory and on the disk, at batch 16; ratios are to the first."""

@@ -41,6 +41,8 @@ class Steps:
 
     def plan(self) -> list[Tensor]:
         """The batches of an epoch."""
+        if self.trainer.volumes is not None:
+            return self.trainer.volumes.plan(self.trainer.order)
         size = self.trainer.run.settings.training.batch
         batches = by_slice(self.trainer.samples, size, self.trainer.order)
         return [batch for batch in batches if self.remainder or len(batch) == size]

@@ -84,7 +84,6 @@ def _refreshing(trainer: Trainer, step: float) -> float:
     assert trainer.volumes is not None
     estimate = trainer.volumes.estimate
     assert estimate is not None
-    voxels = len(trainer.samples) * trainer.samples.pixels
     begun = time.monotonic()
     with trainer.stream.here(), trainer.fabric.autocast():
         looked = estimate.refresh(10**9)
@@ -93,4 +92,4 @@ def _refreshing(trainer: Trainer, step: float) -> float:
     whole = time.monotonic() - begun  # for all scans
     assert looked
     trained = trainer.volumes.voxels
-    return (whole * SHARE * trained / voxels) / (trainer.volumes.steps() * step / 1000)
+    return (whole * SHARE * trained / sum(estimate.sizes)) / (trainer.volumes.steps() * step / 1000)

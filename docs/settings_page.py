@@ -35,6 +35,7 @@ WORDS: dict[Any, str] = {
     dict[str, Any]: "table",
     list[str]: "list of names",
     list[config.Weight]: "list of numbers",
+    config.Devices: "1 to 1024",
     tuple[config.Side, config.Side, config.Side]: "three whole numbers, 1 or more",
 }
 LIMITS = {"ge": "{} or more", "gt": "above {}", "le": "at most {}", "lt": "below {}"}

@@ -56,3 +56,17 @@ def dice(logits: Tensor, truth: Tensor) -> float:
     """Overlap of prediction and truth over a whole batch."""
     mask = logits.argmax(dim=1) == 1
     return float(2 * (mask & (truth == 1)).sum() / (mask.sum() + (truth == 1).sum()))
+
+
+class Pairs(Dataset[tuple[Tensor, ib.Annotation]]):
+    """The same discs as many loops want them: an image, and what is known of it. Loaders make batches of both."""
+
+    def __init__(self, count: int) -> None:
+        self.discs = Discs(count)
+
+    def __len__(self) -> int:
+        return len(self.discs)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ib.Annotation]:
+        sample = self.discs[index]
+        return sample["image"], ib.Annotation(sample["label"][None], facts={"size": sample["size"][None]})

@@ -1,10 +1,10 @@
-"""The same in a Lightning module: a `Supervision` gives the loss and its named terms."""
+"""The same in a Lightning module: a `Loss` of any supervision, and its named terms for the log."""
 
 from __future__ import annotations
 
 import lightning as L  # noqa: N812 (the name Lightning users know)
 import torch
-from discs import Discs, dice, network
+from discs import Discs, Pairs, dice, network
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -17,12 +17,12 @@ class Weakly(L.LightningModule):
     def __init__(self, supervision: ib.Supervision) -> None:
         super().__init__()
         self.network = network()
-        self.supervision = supervision
+        self.loss = ib.Loss(supervision)
 
-    def training_step(self, batch: dict[str, Tensor], _: int) -> Tensor:
-        """The loss of one batch, its terms logged by name."""
-        annotation = ib.Annotation(batch["label"], facts={"size": batch["size"]})
-        total, named = self.supervision(self.network(batch["image"]), batch["image"], annotation)
+    def training_step(self, batch: tuple[Tensor, ib.Annotation], _: int) -> Tensor:
+        """The loss of one batch, its terms logged by name. Lightning has moved the annotation too."""
+        image, known = batch
+        total, named = self.loss.terms(self.network(image), known, image)
         self.log_dict(named, on_step=False, on_epoch=True, prog_bar=True)
         return total
 
@@ -50,7 +50,7 @@ def main(epochs: int = 25) -> float:
     )
     trainer.fit(
         Weakly(ib.recipes["individual"]()),
-        DataLoader(Discs(64), batch_size=8, shuffle=True),
+        DataLoader(Pairs(64), batch_size=8, shuffle=True),
         DataLoader(Discs(32, seed=1), batch_size=32),
     )
     score = float(trainer.callback_metrics["dice"])

@@ -1,9 +1,9 @@
-"""The same in MONAI: a `SupervisedTrainer`, MONAI's UNet, and a loss function of prediction and batch."""
+"""The same in MONAI: a `SupervisedTrainer` with pairs of image and annotation, and MONAI's UNet."""
 
 from __future__ import annotations
 
 import torch
-from discs import Discs
+from discs import Discs, Pairs
 from monai.data import DataLoader
 from monai.engines import SupervisedEvaluator, SupervisedTrainer
 from monai.handlers import MeanDice, ValidationHandler, from_engine
@@ -12,21 +12,6 @@ from monai.transforms import AsDiscrete, Compose
 from torch import Tensor
 
 import inbounds as ib
-
-supervise = ib.recipes["individual"]()
-
-
-def loss(logits: Tensor, known: dict[str, Tensor]) -> Tensor:
-    """What the labelled pixels say, plus the size constraint."""
-    annotation = ib.Annotation(known["label"], facts={"size": known["size"]})
-    return supervise(logits, None, annotation).total
-
-
-def weak_batch(
-    batch: dict[str, Tensor], device: torch.device, *_: object, **__: object
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Image, and what training may know of it: the truth stays behind."""
-    return batch["image"].to(device), {name: batch[name].to(device) for name in ("label", "size")}
 
 
 def full_batch(batch: dict[str, Tensor], device: torch.device, *_: object, **__: object) -> tuple[Tensor, Tensor]:
@@ -61,11 +46,11 @@ def main(epochs: int = 25) -> float:
     trainer = SupervisedTrainer(
         device=device,
         max_epochs=epochs,
-        train_data_loader=DataLoader(Discs(64), batch_size=8, shuffle=True),
+        train_data_loader=DataLoader(Pairs(64), batch_size=8, shuffle=True),
         network=net,
         optimizer=torch.optim.Adam(net.parameters(), lr=5e-3),
-        loss_function=loss,
-        prepare_batch=weak_batch,
+        loss_function=ib.Loss(ib.recipes["individual"]()),
+        decollate=False,  # which is for images one by one, after training
         train_handlers=[ValidationHandler(interval=epochs, validator=evaluator)],
     )
     trainer.run()

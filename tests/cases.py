@@ -126,4 +126,5 @@ def _known(K: int, space: tuple[int, ...], dtype: torch.dtype) -> tuple[Tensor, 
             facts[name] = measure(name, other, image)
             facts[name][2] = torch.nan
             scan_facts[name] = measure(name, other, image, scans)
+    facts["size"][1, -1] = 0  # as it is absent
     return image, Annotation(label, facts, scan_facts, scans)

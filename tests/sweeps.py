@@ -70,7 +70,7 @@ def epochs(out: Path, number: int) -> int:
     return Run.open(place).epoch if (place / "run.json").is_file() else 0
 
 
-def until(true: Callable[[], object], process: subprocess.Popen[str], seconds: float = 150) -> None:
+def until(true: Callable[[], object], process: subprocess.Popen[str], seconds: float = 300) -> None:
     """Wait while a command is at work."""
     end = time.monotonic() + seconds
     while not true():
@@ -79,7 +79,7 @@ def until(true: Callable[[], object], process: subprocess.Popen[str], seconds: f
         time.sleep(0.1)
 
 
-def ended(process: subprocess.Popen[str], seconds: float = 150) -> str:
+def ended(process: subprocess.Popen[str], seconds: float = 300) -> str:
     """What a command said that came to a good end."""
     said, _ = process.communicate(timeout=seconds)
     assert process.returncode == 0, said

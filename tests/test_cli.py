@@ -27,6 +27,7 @@ COMMANDS = [
     "predict",
     "report",
     "export",
+    "nnunet",
 ]
 SETS = ["acdc", "promise12", "spine", "folder", "add", "phantom"]
 

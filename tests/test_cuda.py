@@ -8,7 +8,19 @@ import pytest
 import torch
 
 from cases import BOUNDS, PENALTIES, PLANE, STATISTICS, Batch, batch, constraint, related
-from inbounds import Ascent, Exact, Interval, Multipliers, Supervision, centroid, log_barrier, recipes, size
+from inbounds import (
+    Ascent,
+    Constraint,
+    Exact,
+    Interval,
+    Loss,
+    Multipliers,
+    Supervision,
+    centroid,
+    log_barrier,
+    recipes,
+    size,
+)
 
 pytestmark = [
     pytest.mark.plain,
@@ -173,3 +185,60 @@ def test_65536_half_precision_ones() -> None:
         ones = torch.ones(1, 1, 256, 256, dtype=dtype, device="cuda")
         assert size(ones).item() == 65536
         assert centroid(ones).tolist() == [[[127.5, 127.5]]]
+
+
+@pytest.mark.parametrize("activation", ["softmax", "sigmoid"])
+def test_a_loss_in_a_graph_of_a_step(activation) -> None:
+    """With outputs of deep supervision, under autocast; a schedule reaches in, and it looks at numbers once alone."""
+    logits, image, annotation = device_batch()
+    if activation == "sigmoid":
+        logits, label = logits[:, 1:], torch.zeros(4, 2, *PLANE, dtype=torch.long, device="cuda")
+        annotation = replace(annotation, label=label)
+    weight = torch.tensor(0.1)
+    bounded = Constraint(size, BOUNDS["individual"], weight=weight)
+    loss = Loss(Supervision(constraints=[bounded]), activation=activation).to("cuda")
+    assert weight.is_cuda
+    outputs = [logits.clone().requires_grad_(), torch.randn_like(logits[..., :3, :3]).requires_grad_()]
+
+    def step() -> list[torch.Tensor]:
+        with torch.autocast("cuda", dtype=torch.float16):
+            total = loss([output.half() for output in outputs], annotation, image)
+        return [total.detach(), *torch.autograd.grad(total, outputs)]
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    try:
+        torch.cuda.set_sync_debug_mode("error")
+        step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    for change in (1.0, 3.0):
+        weight.mul_(change)
+        with torch.no_grad():
+            outputs[0].copy_(torch.randn_like(logits))
+        graph.replay()
+        replayed = [result.clone() for result in captured]
+        for ours, eager in zip(replayed, step(), strict=True):
+            torch.testing.assert_close(ours, eager)
+
+
+def test_a_loss_refuses_what_is_wrong_at_its_first_batch() -> None:
+    logits, _, annotation = device_batch()
+    wrong = replace(annotation, label=torch.full_like(annotation.label, 7))
+    with pytest.raises(ValueError, match="label 7 at index"):
+        Loss(Supervision())(logits, wrong)
+
+
+def test_pinned_memory() -> None:
+    _, _, annotation = batch(3, PLANE)
+    pinned = annotation.pin_memory()
+    assert pinned.label.is_pinned()
+    assert pinned == annotation
+    assert pinned.to("cuda", non_blocking=True).facts["size"].is_cuda

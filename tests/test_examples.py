@@ -33,7 +33,13 @@ def run(tmp_path: Path, *command: str) -> str:
 
 @pytest.mark.parametrize(
     ("script", "library"),
-    [("plain_pytorch.py", "torch"), ("lightning_module.py", "lightning"), ("monai_trainer.py", "monai")],
+    [
+        ("plain_pytorch.py", "torch"),
+        ("lightning_module.py", "lightning"),
+        ("monai_trainer.py", "monai"),
+        ("monai_deep_supervision.py", "monai"),
+        ("monai_bundle.py", "monai"),
+    ],
 )
 def test_example_learns_discs_from_clicks_and_sizes(tmp_path: Path, script: str, library: str) -> None:
     pytest.importorskip(library)

@@ -40,8 +40,11 @@ BESIDE = [
     "UNLABELLED",
     "Annotation",
     "Ascent",
+    "Bounds",
     "Exact",
+    "Knowledge",
     "Known",
+    "Loss",
     "Multipliers",
     "Patches",
     "Proposals",
@@ -70,6 +73,13 @@ def test_public_names() -> None:
         assert getattr(inbounds, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'sizes'"):
         _ = inbounds.sizes
+
+
+def test_rooms_are_there_after_one_import() -> None:
+    """In a process that has not yet imported them."""
+    rooms = "annotations", "constraints", "losses", "regions", "regularisers", "supervision"
+    printed = python(f"import inbounds as ib; print(*(getattr(ib, room).__name__ for room in {rooms}))")
+    assert printed.split() == [f"inbounds.{room}" for room in rooms]
 
 
 def test_every_public_name_says_what_it_is() -> None:

@@ -4,16 +4,20 @@ Four nouns: a *statistic* measures a soft region, *bounds* say where it should l
 outside, and a *supervision* adds this to what the labelled pixels say.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
+    from inbounds import annotations as annotations
+    from inbounds import constraints as constraints
+    from inbounds import losses as losses
+    from inbounds import regions as regions
+    from inbounds import regularisers as regularisers
+    from inbounds import supervision as supervision
     from inbounds.annotations import UNLABELLED, Annotation
-    from inbounds.constraints.bounds import Common, Fixed, Individual, Tags
+    from inbounds.constraints.bounds import Bounds, Common, Fixed, Individual, Knowledge, Tags
     from inbounds.constraints.constraint import Constraint
     from inbounds.constraints.interval import Interval
     from inbounds.constraints.known import Known
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from inbounds.regions.size import size
     from inbounds.regions.statistic import statistic
     from inbounds.regularisers import Regulariser, border, normalised_cut, pairwise
-    from inbounds.supervision import Supervision, Terms, recipes
+    from inbounds.supervision import Loss, Supervision, Terms, recipes
 
 _ROOMS = ("regions", "annotations", "constraints", "regularisers", "losses", "supervision")
 """Where the public names live."""
@@ -39,13 +43,16 @@ __all__ = [
     "UNLABELLED",
     "Annotation",
     "Ascent",
+    "Bounds",
     "Common",
     "Constraint",
     "Exact",
     "Fixed",
     "Individual",
     "Interval",
+    "Knowledge",
     "Known",
+    "Loss",
     "Multipliers",
     "Patches",
     "Proposals",
@@ -81,6 +88,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Nothing is imported before it is used, so that the command line answers without torch."""
+    if name in _ROOMS:
+        return importlib.import_module(f"inbounds.{name}")
     for room in _ROOMS if name in __all__ else ():
         module = importlib.import_module(f"inbounds.{room}")
         if name in module.__all__:
@@ -89,4 +98,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_ROOMS, "__version__"]

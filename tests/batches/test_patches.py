@@ -200,6 +200,18 @@ def test_a_right_patch_measures_the_whole_scan_however_it_is_turned(of_slices: b
             torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-3)
 
 
+def test_patches_of_a_batch_that_overlap_count_no_voxel_twice() -> None:
+    """Each answers for its scan by itself: what it shows, and what was found outside of it, whatever others show."""
+    made = PatchSamples(samples((6,)), (4, 6, 7), Augment())
+    together = made.batch(torch.tensor([300, 300, 301])).annotation
+    assert together.scans.count == 3
+    shown = torch.ones(12, 1, 6, 7, dtype=torch.float64)
+    assert size(shown, scans=together.scans).flatten().tolist() == [4 * 6 * 7] * 3
+    made.estimate = Truth(made, torch.ones(6, *SIDES))
+    together = made.batch(torch.tensor([300, 300, 301])).annotation
+    assert size(shown, scans=together.scans).flatten().tolist() == pytest.approx([6 * 10 * 12] * 3)
+
+
 def test_positions_of_volumes_have_rows_and_columns_alone() -> None:
     facts = in_space({"size": torch.ones(1, 2, 1), "centroid": torch.ones(1, 2, 2)})
     assert facts["centroid"][0, 1].isnan().tolist() == [True, False, False]

@@ -158,6 +158,16 @@ def test_a_page_without_benchmarks(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
+def test_processes_together_and_data_on_the_disk(tmp_path: Path) -> None:
+    file = tmp_path / "here.json"
+    done("--quick", "--device", "cpu", "--sections", "devices,streamed", "--json", file)
+    rows = {row["name"]: row for row in json.loads(file.read_text(encoding="utf-8"))["rows"]}
+    assert list(rows) == ["processes_1", "processes_2", "in memory", "on the disk"]
+    assert all(row["batch"] == 16 and min(row["times"]) > 0 for row in rows.values())
+    assert (rows["in memory"]["read"], rows["processes_1"]["ratio"]) == (0, 1)
+
+
 def test_patches_of_volumes(tmp_path: Path) -> None:
     file = tmp_path / "here.json"
     done("--quick", "--device", "cpu", "--sections", "patches", "--json", file)

@@ -85,7 +85,7 @@ def test_an_absent_centroid_is_open() -> None:
 
 
 # Facts on the background are given too, and never used unless asked for.
-SIZES = [[99, 10, 4], [99, 8, 0], [99, NAN, 2]]
+SIZES = [[9, 10, 4], [9, 8, 0], [9, NAN, 2]]
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_ranges_of_a_volume_are_those_of_its_slices_added_up() -> None:
     annotation = known(Scans.of("aab"), size_min=[[0, 4, 1]] * 3, size_max=[[0, 5, NAN]] * 3)
     lower, upper = bounds_of(Individual(relative=0.1), annotation, scope="volume")
     assert (lower, upper) == ([[8, 2], [4, 1]], [[10, INF], [5, INF]])
-    own = {"size": torch.full((2, 3, 1), 20.0)}  # what is said of the whole comes first
+    own = {"size": torch.full((2, 3, 1), 12.0)}  # what is said of the whole comes first
     lower, upper = bounds_of(
         Individual(absolute=1), known(Scans.of("aab"), own, size_min=[[0, 4, 1]] * 3), scope="volume"
     )
-    assert (lower, upper) == ([[19, 19]] * 2, [[21, 21]] * 2)
+    assert (lower, upper) == ([[11, 11]] * 2, [[13, 13]] * 2)
 
 
 def test_individual_goes_by_another_fact() -> None:

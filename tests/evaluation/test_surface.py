@@ -125,4 +125,4 @@ except BadInput as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert re.search(rf"need MONAI and SciPy \(.*{missing}.*\): pip install monai scipy", done.stdout)
+    assert re.search(rf"need MONAI and SciPy \(.*{missing}.*\): pip install 'inbounds.evaluate.'", done.stdout)

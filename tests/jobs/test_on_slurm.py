@@ -57,16 +57,16 @@ def test_at_the_end_of_its_time_or_told_to_end_a_task_is_queued_again(
     if "n0" not in slurm.daemons:
         slurm.begin_node(0)
     more = "[slurm]\nminutes = 2\nnotice = 50\npack = 2\n"
-    file = plan(tmp_path / "plan.toml", hearts, epochs=400, seeds=[0, 1], more=more)
+    file = plan(tmp_path / "plan.toml", hearts, epochs=600, seeds=[0, 1], more=more)
     out = tmp_path / "sweep"
     going = sweeping(file, out, "--on", "slurm", "--no-wait")
     assert "waiting" in ended(going)
     assert queued(out)
     job = slurm.told("squeue", "--noheader", f"--name={name_of(out)}", "--format=%i").split()[0]
     again = sweeping(file, out, "--on", "slurm")  # which waits for what is queued
-    until(lambda: epochs(out, 0) and epochs(out, 1), again)
+    until(lambda: epochs(out, 0) and epochs(out, 1), again, 400)
     slurm.told("scancel", "--signal=TERM", job)
-    until(lambda: any(entry.how == "stopped" for entry in entries(out, 0)), again)
+    until(lambda: any(entry.how == "stopped" for entry in entries(out, 0)), again, 400)
     ended(again, 900)
     assert len([entry for entry in entries(out, 0) if entry.how == "stopped"]) >= 2
     assert all(done_once(out, number) for number in (0, 1))

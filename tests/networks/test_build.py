@@ -249,7 +249,7 @@ def test_monai_errors() -> None:
 def test_monai_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "monai", None)
     monkeypatch.setitem(sys.modules, "monai.networks", None)
-    with pytest.raises(ImportError, match="monai:UNet needs MONAI, which is not installed: pip install monai"):
+    with pytest.raises(BadInput, match=r"monai:UNet needs MONAI .*: pip install .inbounds\[evaluate\]"):
         build("monai:UNet", 1, 2, **UNET)
 
 

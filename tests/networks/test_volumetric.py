@@ -61,6 +61,49 @@ def test_windows_cover_a_scan_of_any_size(shape: tuple[int, int, int]) -> None:
     assert len(inner.seen) <= several
 
 
+@pytest.mark.parametrize("overlap", [0.0, 0.5, 0.7])
+@pytest.mark.parametrize("depth", [3, 8, 13, 30])
+def test_slab_by_slab_it_is_the_same(depth: int, overlap: float) -> None:
+    """Every window by itself, with Gaussian weights along all axes; and no slice is read before its window's turn."""
+    patch = deep, height, width = (8, 9, 10)
+    inner = Bright(context=30.0)
+    network = Volumetric(inner, patch, 2).eval()
+    image = torch.rand(depth, 1, 14, 10)
+    read: list[int] = []
+    given = []
+
+    def slices(some: slice) -> Tensor:
+        read.append(min(some.stop, depth))
+        return image[some]
+
+    for slab in network.slabs(slices, depth, overlap):
+        given.append(slab)
+        assert read[-1] <= sum(map(len, given)) + deep
+    found = torch.cat(given)
+
+    def near(side: int) -> Tensor:
+        return torch.exp(-(((torch.arange(side) - (side - 1) / 2) / (side / 8)) ** 2) / 2)
+
+    weight = near(deep)[:, None, None] * near(height)[:, None] * near(width)
+    sums = [torch.zeros(depth, 2, 14, 10), torch.zeros(depth, 1, 14, 10)]
+    starts = [
+        sorted({min(at, max(0, side - window)) for at in range(0, side, max(1, int(window * (1 - overlap))))})
+        for side, window in zip((depth, 14, 10), patch, strict=True)
+    ]
+    for z in starts[0]:
+        for y in starts[1]:
+            here = slice(z, z + deep), slice(None), slice(y, y + height)
+            window = image[here]
+            if (missing := deep - len(window)) > 0:  # as many black slices before a short scan as behind it
+                window = torch.nn.functional.pad(window, (0,) * 6 + (missing // 2, missing - missing // 2))
+            probs = inner(window.transpose(0, 1)[None]).softmax(dim=1)[0].transpose(0, 1)
+            some = slice(max(0, missing) // 2, max(0, missing) // 2 + len(image[here]))
+            sums[0][here] += probs[some] * weight[some, None]
+            sums[1][here] += weight[some, None]
+    torch.testing.assert_close(found, sums[0] / sums[1], atol=2e-3, rtol=0)  # MONAI's weights are 0.001 at least
+    torch.testing.assert_close(network.probabilities(image, overlap), found, rtol=0, atol=0)
+
+
 def test_the_middle_of_a_window_counts_most() -> None:
     """Two windows that find different things: between them their weights change slowly, from one to the other."""
     network = Volumetric(Bright(context=50.0), (1, 1, 8), 2).eval()
@@ -129,5 +172,12 @@ def test_a_scan_that_does_not_fit_is_refused_with_the_number(monkeypatch: pytest
     assert network.bytes_of((10, 3, 20, 2)) == 4 * 10 * 20 * 6 * (3 + BUFFERS * 2)
     monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr("inbounds.networks.volumetric.available", lambda: 1000)
+    image = torch.rand(10, 1, 20, 30)
     with pytest.raises(BadInput, match="of 10 slices of 20 x 30 pixels needs 258 KiB of memory, and 1 KiB are free"):
-        network(torch.rand(10, 1, 20, 30))
+        network(image)
+    with pytest.raises(BadInput, match="20 x 30 pixels, 4 at a time, needs 103 KiB of memory, and 1 KiB are free"):
+        next(network.slabs(image.__getitem__, 10))
+    monkeypatch.setattr("inbounds.networks.volumetric.available", lambda: 200_000)
+    with pytest.raises(BadInput, match="needs 258 KiB of memory"):
+        network(image)
+    assert sum(map(len, network.slabs(image.__getitem__, 10))) == 10  # a few slices at a time they fit

@@ -64,7 +64,11 @@ def tiles(probs: Tensor, *, overlap: bool) -> tuple[Tensor, Patches]:
 @every_statistic
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("faint", [1, 1e-3], ids=["solid", "below one pixel"])
-@pytest.mark.parametrize("spacing", [None, (3.0, 0.5, 2.0)], ids=["pixels", "mm"])
+@pytest.mark.parametrize(
+    "spacing",
+    [None, (3.0, 0.5, 2.0), torch.tensor([[3.0, 0.5, 2.0], [1.0, 2.0, 0.7]], dtype=torch.float64)],
+    ids=["pixels", "mm", "mm of each scan"],
+)
 def test_tiles_measure_what_their_scans_do(statistic, overlap, faint, spacing) -> None:
     probs = faint * whole()
     seen, patches = tiles(probs, overlap=overlap)
@@ -181,7 +185,8 @@ def test_slices_that_were_cropped_are_measured_as_whole_slices() -> None:
     )
     bounds = Constraint(size, Individual(relative=1e-6))
     assert bounds(seen, None, known) == 0
-    assert Constraint(size, Individual(relative=1e-6))(seen, None, Annotation(known.label, known.facts)) > 0
+    with pytest.raises(ValueError, match=r"fact 'size' is 23\.5.* which measures 20 as a whole"):
+        bounds(seen, None, Annotation(known.label, known.facts))
 
 
 def test_tiles_that_do_not_say_where_they_lie_are_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nibabel
 import numpy as np
 import pytest
 
@@ -43,6 +44,27 @@ def test_a_download_becomes_a_store(tmp_path: Path, suffix: str) -> None:
     verdict = verify(store.path)
     assert verdict.problems == ()
     assert verdict.disagreements == {"scribble": 0}
+
+
+def test_volumes_get_a_grid_and_a_distance_between_slices(tmp_path: Path) -> None:
+    """As in a folder of one's own: by the files' spacing, unless somebody chooses."""
+    acdc(tmp_path / "training")
+    for number, apart in ((15, 5.0), (16, 8.0)):
+        for file in (tmp_path / "training" / f"patient{number:03d}").glob("*.nii.gz"):
+            if "_4d" not in file.name:
+                array = np.asarray(nibabel.load(file).dataobj)
+                nibabel.Nifti1Image(array, np.diag([1.25, 1.25, apart, 1])).to_filename(file)
+    outcome = done("prepare", "acdc", tmp_path / "training", tmp_path / "store", "--dimensions", 3)
+    assert "grid: 48x48 pixels of 1.38 mm, the median of the files, cover every scan" in outcome.err
+    assert "slices: 9 mm apart, the median of 5 to 10; --slice-spacing sets another" in outcome.err
+    store = Store(tmp_path / "store")
+    assert all(abs(record.grid_spacing[1] - 1.375) < 0.01 for record in store.records)
+    assert {(record.slices, record.original_slices) for record in store.records} == {(4, 4), (2, 4)}
+    by_hand = ["--dimensions", 3, "--side", 64, "--slice-spacing", 5]
+    outcome = done("prepare", "acdc", tmp_path / "training", tmp_path / "by_hand", *by_hand)
+    assert "grid:" not in outcome.err
+    assert Store(tmp_path / "by_hand").shape == (64, 64)
+    assert {record.slices for record in Store(tmp_path / "by_hand").records} == {8, 6, 4}
 
 
 def test_folder_zip_and_folder_of_zips_give_the_same_bytes(tmp_path: Path) -> None:

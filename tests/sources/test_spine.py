@@ -43,6 +43,17 @@ def test_the_last_five_of_23_validate(store: Store) -> None:
     assert store.records[0].spacing == pytest.approx((1.25, 1.25, 2))
 
 
+def test_volumes_are_as_the_files_have_them(download: Path) -> None:
+    path = download.parent / "volumes"
+    outcome = done("prepare", "spine", download, path, "--dimensions", 3)
+    assert "slices: 1.25 mm apart, as in all files" in outcome.err
+    made = Store(path)
+    assert made.dimensions == 3
+    assert made.shape == (256, 64)  # pixels of 1.49 mm, as there may be no more of them along a side
+    assert {record.slices for record in made.records} == {3}
+    assert made.records[0].lost == 0
+
+
 def test_slices_are_axial_and_vertebrae_one_class(store: Store) -> None:
     """Sixty rows less at either end, columns padded to the same 185, resized: each step done by hand."""
     square = np.zeros((3, 185, 185), np.uint8)

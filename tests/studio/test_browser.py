@@ -184,8 +184,8 @@ def test_what_a_person_does_is_kept_shared_and_undone(browser: Any, hearts: Path
         # The wheel changes the slice, the right button brightness, and neither labels anything.
         before = page.locator(".view.large").get_attribute("data-slice")
         page.mouse.wheel(0, 40)
+        until(lambda: page.locator(".view.large").get_attribute("data-slice") != before)
         settled(page)
-        assert page.locator(".view.large").get_attribute("data-slice") != before
         drag(page, middle, above, button="right")
         assert page.evaluate("studio.work.level[0] !== 0 || studio.work.level[1] !== 255")
         assert labelled(page) == {}

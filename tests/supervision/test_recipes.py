@@ -33,9 +33,20 @@ NAMES = [
 PROPOSALS = ["proposals_tags", "proposals_common", "proposals_individual", "proposals_volume"]
 
 
-def test_a_plain_dict_of_names() -> None:
-    assert type(recipes) is dict
+def test_a_dict_of_names() -> None:
+    assert isinstance(recipes, dict)
     assert list(recipes) == NAMES + PROPOSALS
+    assert recipes.get("indiv") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("indiv", "no recipe 'indiv'; did you mean 'individual'?"), ("xyz", "no recipe 'xyz'; there are: known, full")],
+)
+def test_a_recipe_that_is_not_there_is_answered_with_what_there_is(name, answer) -> None:
+    with pytest.raises(KeyError) as error:
+        recipes[name]
+    assert str(error.value.args[0]).startswith(answer)
 
 
 @pytest.mark.parametrize("name", ["full", "partial"])

@@ -11,25 +11,29 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from archives import command, done, refused
+from archives import command, done, nifti, noise, refused
+from inbounds import memory
 from inbounds.config import read_settings
 from inbounds.errors import BadInput
 from inbounds.evaluation.evaluate import evaluate, predict_slices
 from inbounds.inference.export import export_onnx
 from inbounds.inference.predictor import Predictor
 from inbounds.runs.begin import Wanted, begin
+from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import read_rows
-from inbounds.scans.scan import read_labels
+from inbounds.scans.scan import header, read_labels
 from inbounds.sources import phantom
 from inbounds.sources.example import write_example
-from inbounds.sources.source import Source
+from inbounds.sources.source import Extent, Source
 from inbounds.store.grid import GridWindow
+from inbounds.store.needs import predicting
 from inbounds.store.prepare import Plan, prepare
 from inbounds.store.store import Store
 from inbounds.training.loop import Trainer
 from inbounds.training.volumes import steps_of
 from making import CLASSES, source, truth_like
+from predicting import keep
 from training_runs import DEEP, hearts_store, kept
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
@@ -125,6 +129,31 @@ def test_it_is_evaluated_and_predicts_as_it_was_judged(tmp_path: Path, store: St
             np.testing.assert_array_equal(slices[position], prediction.mask[position - record.first])
     with pytest.raises(BadInput, match="its network sees volumes"):
         export_onnx(run, tmp_path / "network.onnx")
+
+
+def test_a_deep_scan_is_predicted_in_the_memory_of_a_shallow_one(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slab by slab; what does not fit even so is refused with the file and the number."""
+    run = start(tmp_path / "run", store, "full")
+    keep(run, build_network(run))
+    predictor = Predictor(run, device="cpu")
+    whole = predictor.predict(nifti(tmp_path / "deep.nii.gz", noise((120, 48, 48)), np.diag([2.7, 2.7, 9.2, 1])))
+    assert whole.mask.shape == (120, 48, 48)
+    windows = predictor._windows(120, 1, GridWindow.pad((48, 48), (48, 48)))
+    assert windows == 3 * 4 * 4 * 48 * 48 * (1 + 5 * 3) == predictor._windows(4, 1, GridWindow.pad((48, 48), (48, 48)))
+    (network,) = predictor.networks
+    assert windows < network.bytes_of((120, 1, 48, 48)) / 9
+    monkeypatch.setattr(memory, "SMALL", 0)
+    head = header(tmp_path / "deep.nii.gz")
+    extent = Extent(head.shape, head.spacing, 1, head.size)
+    needed = windows + predicting(extent, GridWindow.pad((48, 48), (48, 48)), "uint8", 0)
+    for place in ("inbounds.memory.available", "inbounds.networks.volumetric.available"):
+        monkeypatch.setattr(place, lambda: needed)
+    np.testing.assert_array_equal(predictor.predict(tmp_path / "deep.nii.gz").mask, whole.mask)
+    monkeypatch.setattr("inbounds.memory.available", lambda: needed - 1)
+    with pytest.raises(BadInput, match=r"deep\.nii\.gz: a scan of 120 slices of 48 x 48 pixels.* needs .* MiB of memo"):
+        predictor.predict(tmp_path / "deep.nii.gz")
 
 
 def test_the_plan_of_volumes(tmp_path: Path, store: Store) -> None:

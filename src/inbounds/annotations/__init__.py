@@ -1,5 +1,6 @@
 """Weak labels and facts: all that training may know of an image."""
 
-from inbounds.annotations.annotation import UNLABELLED, Annotation
+from inbounds.annotations.annotation import UNLABELLED, Annotation, Coarser
+from inbounds.annotations.joined import joined
 
-__all__ = ["UNLABELLED", "Annotation"]
+__all__ = ["UNLABELLED", "Annotation", "Coarser", "joined"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Integer
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from inbounds.annotations.rest import Rest
 from inbounds.ranks import Part
+from inbounds.regions.holding import Holding
 from inbounds.regions.patches import Patches
 from inbounds.regions.scans import Scans
 
@@ -18,12 +20,14 @@ UNLABELLED = 255
 """The value of a pixel of which nobody has said what it is."""
 
 
-@dataclass(frozen=True)
-class Annotation:
+@dataclass(frozen=True, eq=False)
+class Annotation(Holding):
     """What is known of a batch of images: some labelled pixels, some facts, and which slices make up a scan.
 
-    Construction looks at shapes and types only, so it is free on any device. `checked` looks at the numbers; call it
-    where data enters the program.
+    Construction looks at shapes, types and devices only, so it is free on any device. `checked` looks at the numbers;
+    call it where data enters the program.
+
+    A dataset may give one for each image, `(1, *space)`: a `DataLoader` makes a batch of them, as `collate` does.
 
     Attributes:
         label: Class of each pixel, 0 for background and `UNLABELLED` (255) where unknown. Any integer type.
@@ -64,6 +68,7 @@ class Annotation:
     part: Part | None = None
 
     def __post_init__(self) -> None:
+        _check_tensors(self)
         if self.label.is_floating_point() or self.label.is_complex() or self.label.dtype == torch.bool:
             raise ValueError(f"a label map must be of an integer type, not {self.label.dtype}")
         if self.label.ndim < 2:
@@ -105,16 +110,10 @@ class Annotation:
 
         Raises:
             ValueError: A label is neither a class nor 255, a fact has a column too many or too few, is infinite,
-                or says something other than 0 or 1 about presence, or an image counts less than nothing. The message
-                gives the first offending index.
+                or says something other than 0 or 1 about presence, a region that is absent has a size, or an image
+                counts less than nothing. The message gives the first offending index.
         """
-        wrong = (self.label != UNLABELLED) & ((self.label < 0) | (self.label >= classes))
-        if bool(wrong.any()):
-            at = tuple(wrong.nonzero()[0].tolist())
-            raise ValueError(
-                f"label {int(self.label[at])} at index {at} is neither a class (0 to {classes - 1}) nor "
-                f"{UNLABELLED} (unlabelled)"
-            )
+        self.check_labels(classes)
         for facts in (self.facts, self.scan_facts):
             for name, fact in facts.items():
                 base, bracket, of = name.partition("(")
@@ -131,6 +130,14 @@ class Annotation:
                 if other is not None and bool((fact > other).any()):
                     at = tuple((fact > other).nonzero()[0].tolist())
                     raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}, above its other end")
+            for name in sorted({"size", "size_min"} & facts.keys()) if "present" in facts else ():
+                there = (facts["present"] == 0) & (facts[name] > 0)
+                if bool(there.any()):
+                    at = tuple(there.nonzero()[0].tolist())
+                    raise ValueError(
+                        f"fact {name!r} is {float(facts[name][at])} at index {at}, where 'present' is 0: one of them "
+                        "is wrong; give a region that is absent no size, or 0"
+                    )
         if self.label_weight is not None:
             bad = ~(self.label_weight.isfinite() & (self.label_weight >= 0))
             if bool(bad.any()):
@@ -147,18 +154,71 @@ class Annotation:
                 )
         return self
 
-    def to(self, device: torch.device | str) -> Annotation:
-        """The same annotation on another device."""
-        return replace(
-            self,
-            label=self.label.to(device),
-            facts={name: fact.to(device) for name, fact in self.facts.items()},
-            scan_facts={name: fact.to(device) for name, fact in self.scan_facts.items()},
-            scans=self.scans and self.scans.to(device),
-            label_weight=None if self.label_weight is None else self.label_weight.to(device),
-            rim=None if self.rim is None else self.rim.to(device),
-            rest=self.rest and self.rest.to(device),
-            patches=self.patches and self.patches.to(device),
-            index=None if self.index is None else self.index.to(device),
-            scan_index=None if self.scan_index is None else self.scan_index.to(device),
-        )
+    def check_labels(self, classes: int) -> None:
+        """Refuse a label that is neither a class nor 255."""
+        wrong = (self.label != UNLABELLED) & ((self.label < 0) | (self.label >= classes))
+        if bool(wrong.any()):
+            at = tuple(wrong.nonzero()[0].tolist())
+            found = int(self.label[at])
+            raise ValueError(
+                f"label {found} at index {at} is neither a class (0 to {classes - 1}) nor {UNLABELLED} (unlabelled); "
+                f"if it says that nobody has labelled the pixel: label.masked_fill(label == {found}, {UNLABELLED}), or "
+                f"Loss(..., ignore_index={found})"
+            )
+
+    @classmethod
+    def collate(cls, annotations: Sequence[Annotation]) -> Annotation:
+        """Those of several batches as that of one. Scans stay apart, and what one of them does not know is unknown."""
+        from inbounds.annotations.joined import joined
+
+        return joined(annotations)
+
+    def __len__(self) -> int:
+        return self.batch
+
+    def __getitem__(self, images: int | slice | Sequence[int] | Tensor) -> Annotation:
+        """That of some images, of which it looks up the scans: of each scan all slices are needed, or none."""
+        from inbounds.annotations.joined import chosen
+
+        return chosen(self, images)
+
+    @property
+    def shape(self) -> torch.Size:
+        """That of the label with an axis for channels, `(B, 1, *space)`, as losses of other libraries ask for it."""
+        return torch.Size((self.batch, 1, *self.label.shape[1:]))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.label.device
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Whoever shrinks the target for a coarser output gets it as it is, and `Loss` then knows."""
+        return Coarser(args[0]) if function is torch.nn.functional.interpolate else NotImplemented
+
+
+@dataclass(frozen=True)
+class Coarser:
+    """What is known of images, for an output on a coarser grid than theirs, as deep supervision has them."""
+
+    annotation: Annotation
+
+
+def _check_tensors(annotation: Annotation) -> None:
+    """Refuse arrays of other libraries, and tensors that are not all on one device."""
+    scans = {"scans": annotation.scans.index} if isinstance(annotation.scans, Scans) else {}
+    named = {"label": annotation.label, "label_weight": annotation.label_weight, "rim": annotation.rim, **scans}
+    named |= {
+        f"fact {name!r}": fact for facts in (annotation.facts, annotation.scan_facts) for name, fact in facts.items()
+    }
+    for name, tensor in named.items():
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise ValueError(f"{name} must be a tensor, not {type(tensor).__name__}: torch.as_tensor(...) makes one")
+        if tensor is not None and tensor.device != annotation.label.device:
+            raise ValueError(
+                f"{name} is on {tensor.device}, the label on {annotation.label.device}: make the annotation on one "
+                "device, and move it with .to(device)"
+            )

@@ -11,12 +11,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from inbounds.ranks import Part
+from inbounds.regions.holding import Holding
 from inbounds.regions.region import Region, any_of, select
 from inbounds.regions.scans import Scans
 
 
-@dataclass(frozen=True)
-class Rest:
+@dataclass(frozen=True, eq=False)
+class Rest(Holding):
     """The last known sizes of slices, from which the size of a scan is estimated.
 
     A scan measures what its slices in the batch measure, with gradient, and what its other slices measured when they
@@ -51,13 +52,6 @@ class Rest:
         """The same of some regions."""
         every: dict[str, Any] = {name: ~any_of(~getattr(self, name), regions) for name in ("seen", "complete")}
         return replace(self, stored=select(self.stored, regions), others=select(self.others, regions), **every)
-
-    def to(self, device: torch.device | str) -> Rest:
-        """The same on another device."""
-        moved: dict[str, Any] = {
-            name: tensor.to(device) for name, tensor in vars(self).items() if isinstance(tensor, Tensor)
-        }
-        return replace(self, **moved)
 
     def each(
         self, sizes: Float[Tensor, "B K 1"], cut: Bool[Tensor, "B K 1"]

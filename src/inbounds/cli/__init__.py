@@ -12,6 +12,7 @@ import typer
 
 import inbounds
 from inbounds.cli import data, prepare, runs
+from inbounds.cli.nnunet import nnunet
 from inbounds.cli.studio import studio
 from inbounds.cli.sweep import sweep
 from inbounds.errors import BadInput, reason
@@ -26,8 +27,18 @@ app = typer.Typer(
 app.add_typer(prepare.app, name="prepare")
 _on_stores = (data.example, data.annotate, data.facts, data.info, data.verify, data.preview)
 _on_runs = (runs.recipes, runs.train, sweep, runs.evaluate, runs.predict, runs.report, runs.export)
-for _command in (*_on_stores, *_on_runs, studio):
+for _command in (*_on_stores, *_on_runs, nnunet, studio):
     app.command()(_command)
+
+EXTRAS = {
+    "data": {"nibabel", "PIL", "scipy", "SimpleITK"},
+    "figures": {"jinja2", "markupsafe", "matplotlib"},
+    "train": {"lightning_fabric", "safetensors", "tensorboard"},
+    "evaluate": {"monai"},
+    "export": {"onnx", "onnxscript"},
+    "studio": {"fastapi", "multipart", "python_multipart", "starlette", "uvicorn"},
+}
+"""The modules of each extra."""
 
 
 def run() -> None:
@@ -50,6 +61,11 @@ def run_program(program: typer.Typer, name: str, words: Sequence[str] | None = N
     except BadInput as error:
         typer.secho(f"Error: {error}", fg="red", err=True)
         sys.exit(2)
+    except ImportError as error:
+        if not (line := remedy(error)):
+            raise
+        typer.secho(f"Error: {line}", fg="red", err=True)
+        sys.exit(2)
     except BrokenPipeError:
         sys.exit(1)
     except (MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
@@ -69,6 +85,13 @@ def run_program(program: typer.Typer, name: str, words: Sequence[str] | None = N
     except OSError as error:
         typer.secho(f"Error: {error}; check the name, the permissions and the room on the disk", fg="red", err=True)
         sys.exit(2)
+
+
+def remedy(error: ImportError) -> str:
+    """What to install where a package of an extra is missing; nothing where another import failed."""
+    missing = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if missing in modules), None)
+    return f"this needs {missing}, which is not installed: pip install 'inbounds[{extra}]'" if extra else ""
 
 
 def _settle() -> None:

@@ -58,13 +58,24 @@ SplitFile = Annotated[
     Path | None, typer.Option("--split", help="A CSV of case or patient, and split: train, validation or test.")
 ]
 Archive = Annotated[Path, typer.Argument(help="The unpacked folder, the downloaded zip, or a folder of zips.")]
-_SIDE = typer.Option(min=16, help="Rows and columns of the grid.")
-_FIT = typer.Option(
-    help="Zero-pad and centre-crop; stretch to the grid; or zoom until the longer side has 256 pixels, whatever --side "
-    "is, then pad and crop."
-)
-Side = Annotated[int, _SIDE]
-Fit = Annotated[Fitting, _FIT]
+SIDE = 256
+"""Rows and columns of a grid that nobody chose."""
+
+
+def _side(usual: str | bool = False) -> Any:
+    return typer.Option(min=16, help="Rows and columns of the grid.", show_default=usual)
+
+
+def _fit(usual: str | bool = False) -> Any:
+    return typer.Option(
+        help="Zero-pad and centre-crop; stretch to the grid; or zoom until the longer side has 256 pixels, whatever "
+        "--side is, then pad and crop.",
+        show_default=usual,
+    )
+
+
+ArchiveFit = Annotated[Fitting | None, _fit("as in the paper; of volumes, as the scans need")]
+ArchiveSide = Annotated[int | None, _side(f"{SIDE}; of volumes, as the scans need")]
 Pixel = Annotated[
     float | None,
     typer.Option(
@@ -103,8 +114,8 @@ def _add(name: str, fitting: str, about: str) -> None:
     def archive(
         source: Archive,
         store: NewStore,
-        fit: Fit = usual,
-        side: Side = 256,
+        fit: ArchiveFit = None,
+        side: ArchiveSide = None,
         pixel: Pixel = None,
         dimensions: Dimensions = 2,
         slice_spacing: SliceSpacing = None,
@@ -119,9 +130,9 @@ def _add(name: str, fitting: str, about: str) -> None:
         follow: Follow = False,  # noqa: ARG001
         as_json: Json = False,
     ) -> None:
-        by = hands(on, cluster, chunk)
+        by, shape = hands(on, cluster, chunk), (side, side) if side else None
         volumes = {"dimensions": dimensions, "slice_spacing": slice_spacing, "axis": axis}
-        _prepare_archive(name, source, store, fit, (side, side), dtype, split, seed, test, pixel, as_json, volumes, by)
+        _prepare_archive(name, source, store, fit, usual, shape, dtype, split, seed, test, pixel, as_json, volumes, by)
 
 
 _add("acdc", "pad", "ACDC: cardiac MR with LV, myocardium and RV, both phases; expert scribbles where there are any.")
@@ -132,7 +143,7 @@ _add("promise12", "resize", "PROMISE12: prostate MR. The archive comes as three 
 def spine(
     source: Archive,
     store: NewStore,
-    side: Side = 256,
+    side: ArchiveSide = None,
     columns: Annotated[
         int | None,
         typer.Option(
@@ -154,11 +165,11 @@ def spine(
     as_json: Json = False,
 ) -> None:
     """Vertebral bodies in MR (Zenodo record 22304), cut axially as in the paper; along another axis all is kept."""
-    fitting = "axial" if axis == 3 and pixel is None else Fitting.pad
+    usual = "axial" if axis == 3 and pixel is None else Fitting.pad
+    shape = (side or SIDE, columns or side or SIDE) if side or columns else None
     volumes = {"dimensions": dimensions, "slice_spacing": slice_spacing, "axis": axis}
-    shape = side, columns or side
     by = hands(on, cluster, chunk)
-    _prepare_archive("spine", source, store, fitting, shape, dtype, split, seed, test, pixel, as_json, volumes, by)
+    _prepare_archive("spine", source, store, None, usual, shape, dtype, split, seed, test, pixel, as_json, volumes, by)
 
 
 @app.command()
@@ -168,8 +179,8 @@ def folder(
     classes: Annotated[str, typer.Option(help="Names for label values 0, 1, 2, ...: background,liver,tumour")] = "",
     unlabelled: Unlabelled = None,
     patient: Patient = "",
-    fit: Annotated[Fitting | None, _FIT] = None,
-    side: Annotated[int | None, _SIDE] = None,
+    fit: Annotated[Fitting | None, _fit()] = None,
+    side: Annotated[int | None, _side()] = None,
     pixel: Pixel = None,
     spacing: Annotated[str, typer.Option(help="Z,Y,X: what voxels measure in mm, whatever the files say.")] = "",
     dimensions: Dimensions = 2,
@@ -193,11 +204,9 @@ def folder(
     The grid is chosen from the data unless --fit, --side or --pixel is given; for CT a window; and for volumes how far
     apart slices are.
     """
-    from inbounds.progress import bar
     from inbounds.sources import folder as data
     from inbounds.store.prepare import FITS, Plan
     from inbounds.store.split import split_by_file, split_by_patient
-    from inbounds.store.survey import choose, distance
 
     _check_pixel(pixel, fit or Fitting.pad)
     black_white, voxel = _window(window), _spacing(spacing)
@@ -210,32 +219,19 @@ def folder(
         scans = split_by_file(scans, split)
     else:
         scans = split_by_patient(scans, validation=validation, test=test, seed=seed)
-    by_hand = fit or side or pixel
-    grid, ct = choose(scans, grid=not by_hand, window=not window, spacing=voxel, axis=axis, track=bar("looking"))
     said = (
         [f"patients: told by --patient '{found}' in the scans' names; '.+' takes each scan by itself"] if found else []
     )
-    if grid:
-        shape, fit, pixel = grid.shape, Fitting(grid.fitting), grid.pixel
-        said.append(f"{grid.why}; --fit, --side and --pixel choose another")
-    else:
-        shape, fit = (side or 256, side or 256), fit or Fitting.pad
-    if ct:
-        said.append(
-            f"window: {ct[0]:g} to {ct[1]:g}, as this is CT and bodies (above -300) have 98 % of their voxels there; "
-            "--window LO,HI sets another, such as -1000,400 for lungs"
-        )
-    if dimensions == 3 and slice_spacing is None:
-        slice_spacing, why = distance(scans, voxel, axis)
-        said.append(why)
     for line in said:
         typer.echo(line, err=True)
     reading = {"patient": patient or found or None, "unlabelled": unlabelled}
     name = source.name.encode(errors="replace").decode() or "folder"
-    plan = Plan(name, names, shape, FITS[fit], fit, dtype.value, layout.kind, pixel)
+    shape, fitting = (side or SIDE, side or SIDE), fit or Fitting.pad
+    plan = Plan(name, names, shape, FITS[fitting], fitting, dtype.value, layout.kind, pixel)
+    plan = replace(plan, window=black_white, spacing=voxel, reading=reading)
     plan = replace(plan, dimensions=3 if dimensions == 3 else 2, slice_spacing=slice_spacing, axis=axis)
-    plan = replace(plan, window=black_white or ct, spacing=voxel, reading=reading)
-    _prepare(scans, store, plan, as_json, said, by=hands(on, cluster, chunk))
+    plan, chosen = _surveyed(scans, plan, grid=not (fit or side or pixel), window=not window)
+    _prepare(scans, store, plan, as_json, [*said, *chosen], by=hands(on, cluster, chunk))
 
 
 @app.command()
@@ -296,8 +292,9 @@ def _prepare_archive(
     archive: str,
     source: Path,
     store: Path,
-    fitting: str,
-    shape: tuple[int, int],
+    fit: Fitting | None,
+    usual: str,
+    shape: tuple[int, int] | None,
     dtype: Depth,
     split: Splitting,
     seed: int,
@@ -311,6 +308,7 @@ def _prepare_archive(
     from inbounds.store.prepare import FITS, Plan
     from inbounds.store.split import hold_out, split_by_patient
 
+    fitting = fit or usual
     _check_pixel(pixel, fitting)
     data = importlib.import_module(f"inbounds.sources.{archive}")
     with unpacked(source, data.wanted, store) as root:
@@ -325,8 +323,39 @@ def _prepare_archive(
         else:
             scans = split_by_patient(scans, validation=data.VALIDATION, test=test, seed=seed)
             name += " split at random" if split is Splitting.random else ""
-        plan = Plan(name, data.CLASSES, shape, FITS[fitting], fitting, dtype.value, data.NAME, pixel, **volumes)
-        _prepare(scans, store, plan, as_json, by=by)
+        by_hand, sides = bool(fit or shape or pixel), shape or (SIDE, SIDE)
+        plan = Plan(name, data.CLASSES, sides, FITS[fitting], fitting, dtype.value, data.NAME, pixel, **volumes)
+        said: list[str] = []
+        if plan.dimensions == 3:
+            plan, said = _surveyed(scans, plan, grid=not by_hand, window=False)
+        _prepare(scans, store, plan, as_json, said, by=by)
+
+
+def _surveyed(scans: Sequence[Source], plan: Plan, *, grid: bool, window: bool) -> tuple[Plan, list[str]]:
+    """A plan with what the scans decide, and why: a grid, for CT a window, and how far apart slices of volumes are."""
+    from inbounds.progress import bar
+    from inbounds.store.prepare import FITS
+    from inbounds.store.survey import choose, distance
+
+    said = []
+    found, ct = choose(scans, grid=grid, window=window, spacing=plan.spacing, axis=plan.axis, track=bar("looking"))
+    if found:
+        fitting, pixel = found.fitting, found.pixel
+        plan = replace(plan, shape=found.shape, fit=FITS[fitting], fitting=fitting, pixel=pixel)
+        said.append(f"{found.why}; --fit, --side and --pixel choose another")
+    if ct:
+        plan = replace(plan, window=ct)
+        said.append(
+            f"window: {ct[0]:g} to {ct[1]:g}, as this is CT and bodies (above -300) have 98 % of their voxels there; "
+            "--window LO,HI sets another, such as -1000,400 for lungs"
+        )
+    if plan.dimensions == 3 and plan.slice_spacing is None:
+        apart, why = distance(scans, plan.spacing, plan.axis)
+        plan = replace(plan, slice_spacing=apart)
+        said.append(why)
+    for line in said:
+        typer.echo(line, err=True)
+    return plan, said
 
 
 def _check_pixel(pixel: float | None, fitting: str) -> None:

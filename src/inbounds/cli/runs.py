@@ -70,7 +70,7 @@ def train(
     classes: Annotated[str, typer.Option(help="Which classes to learn, such as LV,RV; all if not given.")] = "",
     margin: Annotated[
         float | None,
-        typer.Option(min=0, max=10, help="How far off sizes are, as a share; by default 0.15.", show_default=False),
+        typer.Option(min=0, max=2, help="How far off sizes are, as a share; by default 0.15.", show_default=False),
     ] = None,
     minutes: Annotated[
         float | None, typer.Option(help="Time for training; by default 10 on a CPU, 5 on a GPU.", show_default=False)

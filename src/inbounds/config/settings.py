@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 Share = Annotated[float, Field(ge=0, lt=1)]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 Side = Annotated[int, Field(ge=1, le=8192)]
+Devices = Annotated[int, Field(ge=1, le=1024)]
 
 
 def _rising(ramp: tuple[float, float]) -> tuple[float, float]:
@@ -86,7 +87,7 @@ class Training(Model):
     """Of the network; losses are always in float32."""
     device: str = "auto"
     """`auto`, `cpu`, `cuda` or `cuda:1`."""
-    devices: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = 1
+    devices: Devices | Literal["auto"] = 1
     """So many processes share each batch, each with a GPU, or with cores of a CPU; `auto`: all GPUs of this machine. A
     run may go on with another number."""
     threads: int | None = Field(default=None, ge=1, le=1024)

@@ -7,6 +7,7 @@ to be constrained. It works for any statistic. What an absent region measures de
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
@@ -113,6 +114,14 @@ class _Range:
     def sides(self, like: Float[Tensor, "N C M"]) -> tuple[Float[Tensor, "N C M"], Float[Tensor, "N C M"]]:
         """Both sides, written out on the device: a copy from the host could not be part of a CUDA graph."""
         return fill(self.lower, like), fill(self.upper, like)
+
+
+def check_share(relative: float | None) -> None:
+    """Refuse a margin that was meant as per cent."""
+    if relative is not None and relative > 2:
+        raise ValueError(f"relative={relative:g} is a margin of {relative:.0%}: 10 % is relative=0.1")
+    if relative is not None and relative >= 1:
+        warnings.warn(f"relative={relative:g} is a margin of {relative:.0%}: 1 % is relative=0.01", stacklevel=4)
 
 
 def rows(side: Numbers | Tensor) -> Float[Tensor, "*C_M"]:
@@ -273,6 +282,7 @@ class Individual:
                 f"give one margin, relative or absolute, of 0 or more: got relative={self.relative}, "
                 f"absolute={self.absolute}"
             )
+        check_share(self.relative)
         if self.tight not in ("both", "upper"):
             raise ValueError(f"tight must be 'both' or 'upper', not {self.tight!r}")
 

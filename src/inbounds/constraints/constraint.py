@@ -24,7 +24,7 @@ from inbounds.regions import Patches, Scans, Statistic
 from inbounds.regions.facts import range_of
 from inbounds.regions.region import Region, consecutive, facts_of, is_of_several, members, select
 from inbounds.regions.scans import total
-from inbounds.regions.statistic import Probs, check_probs, most_probable, one_hot
+from inbounds.regions.statistic import Probs, check_probs, may_look, most_probable, one_hot
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,7 @@ class Constraint:
             object.__setattr__(self, "typical", numbers.tolist())
         if isinstance(self.bounds, Tags) and self.statistic.presence is None:
             warnings.warn(f"tags say nothing about {self.statistic.fact}: this constraint never acts", stacklevel=3)
-        if isinstance(self.weight, Tensor) and self.weight.ndim:
-            raise ValueError(f"weight must be a number or a 0-d tensor, not of shape {tuple(self.weight.shape)}")
-        if not isinstance(self.weight, Tensor | int | float) or not math.isfinite(float(self.weight)):
-            raise ValueError(f"weight must be a finite number or a 0-d tensor, not {self.weight!r}")
+        check_weight(self.weight)
         if self.classes is not None:
             object.__setattr__(self, "classes", _regions(self.classes))
         relates = self.statistic.relates
@@ -209,6 +206,8 @@ class Constraint:
             tags=self.scope == "image",
         )
         interval = self.bounds.interval(knowledge)
+        if self.scope == "volume" and probs.ndim == 4 and annotation is not None and annotation.scans is None:
+            self._check_slices(annotation)  # a volume, or the only image, is a scan by itself
         if annotation is not None and self._estimates(annotation):
             # What is not known of a scan can only make it larger; slices that are cut count as remembered.
             lower = torch.where(self._whole(probs, annotation)[1], interval.lower, -torch.inf)
@@ -226,6 +225,8 @@ class Constraint:
             lower = torch.where(cut, -torch.inf, interval.lower)
             upper = interval.upper if presence is not None else torch.where(cut, torch.inf, interval.upper)
             interval = Interval(lower, upper, trusted=True)
+        if may_look(values) and knowledge.presence is not None and not (annotation and self._estimates(annotation)):
+            self._check_sizes(knowledge, interval)
         for side in (interval.lower, interval.upper):
             lengths = zip(side.shape[::-1], values.shape[::-1], strict=False)
             if side.ndim > 3 or any(n not in (1, m) for n, m in lengths):
@@ -233,6 +234,27 @@ class Constraint:
                     f"bounds of shape {tuple(side.shape)} do not fit values of shape {tuple(values.shape)}"
                 )
         return interval
+
+    def _check_slices(self, annotation: Annotation) -> None:
+        """Refuse bounds on scans where every slice would be taken for a scan."""
+        if annotation.batch > 1 and (annotation.scan_facts or not isinstance(self.bounds, Known)):
+            raise ValueError(
+                f"{self.name} bounds whole scans, and the annotation does not say which slices make up a scan: give "
+                "Annotation(scans=Scans.of(names))"
+            )
+
+    def _check_sizes(self, knowledge: Knowledge, interval: Interval) -> None:
+        """Refuse a region that is larger than its image, unless part of it may lie outside."""
+        assert knowledge.presence is not None
+        most, own = knowledge.presence[1], getattr(self.bounds, "fact", None) or knowledge.fact
+        for name in {own, *range_of(own)} & knowledge.facts.keys():
+            above = (knowledge.facts[name] > 1.01 * most) & (interval.lower > -torch.inf)
+            if bool(above.any()):
+                at = tuple(above.nonzero()[0].tolist())
+                raise ValueError(
+                    f"fact {name!r} is {float(knowledge.facts[name][at]):g} for image (or scan) {at[0]}, which "
+                    f"measures {float(torch.as_tensor(most).max()):g} as a whole: check the unit"
+                )
 
     def _facts(self, K: int, annotation: Annotation | None) -> Mapping[str, Tensor]:
         if annotation is None:
@@ -287,6 +309,14 @@ class Constraint:
         """Which parts of what is measured the batch shows, where it does not show all."""
         scans = annotation.scans if self.scope == "volume" else annotation.patches
         return scans if isinstance(scans, Patches) else None
+
+
+def check_weight(weight: object) -> None:
+    """Refuse what cannot be the weight of a loss term."""
+    if isinstance(weight, Tensor) and weight.ndim:
+        raise ValueError(f"weight must be a number or a 0-d tensor, not of shape {tuple(weight.shape)}")
+    if not isinstance(weight, Tensor | int | float) or not 0 <= float(weight) < math.inf:
+        raise ValueError(f"weight must be a number of 0 or more, or a 0-d tensor with one, not {weight!r}")
 
 
 def constrained(classes: Sequence[Region] | None, K: int) -> list[Region]:

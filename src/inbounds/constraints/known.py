@@ -8,7 +8,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from inbounds.constraints.bounds import Fixed, Knowledge, fill
+from inbounds.constraints.bounds import Fixed, Knowledge, check_share, fill
 from inbounds.constraints.interval import Interval, Numbers
 from inbounds.regions.facts import range_of
 
@@ -45,6 +45,7 @@ class Known:
     def __post_init__(self) -> None:
         if not 0 <= self.relative < float("inf"):
             raise ValueError(f"the margin must be a share of 0 or more, not relative={self.relative}")
+        check_share(self.relative)
         common = Fixed(self.lower, self.upper)  # looks at the numbers
         for side in ("lower", "upper"):
             if getattr(self, side) is not None:

@@ -76,6 +76,6 @@ def require_monai() -> None:
         from monai.metrics import hausdorff_distance  # noqa: F401
     except ImportError as error:
         raise BadInput(
-            f"surface distances need MONAI and SciPy ({error}): pip install monai scipy, or leave them out "
-            "(--no-surfaces)"
+            f"surface distances need MONAI and SciPy ({error}): pip install 'inbounds[evaluate]', or leave "
+            "them out (--no-surfaces)"
         ) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +14,10 @@ from torch import Tensor
 from inbounds.batches.samples import as_float
 from inbounds.errors import BadInput, reason
 from inbounds.inference.doubt import Doubt, apart, in_pieces, shared
-from inbounds.inference.forward import chunk
-from inbounds.inference.forward import probabilities as forward
+from inbounds.inference.forward import chunk, pieces
 from inbounds.inference.largest import keep_largest
 from inbounds.inference.prediction import Prediction, regions
-from inbounds.networks import Volumetric, sees_volumes
+from inbounds.networks import Volumetric
 from inbounds.regions.statistic import most_probable
 from inbounds.runs.model import load_network
 from inbounds.runs.run import Run, open_runs
@@ -192,11 +191,12 @@ class Predictor:
         return self._found(stored, record.fit, record.spacing, name, False, record.original_slices)
 
     def _windows(self, slices: int, channels: int, fit: GridWindow) -> int:
-        """The bytes that a network of volumes takes beside one window, where these are put together in memory."""
+        """The bytes that networks of volumes take beside one window, where these are put together in memory."""
         if self.device.type != "cpu":
             return 0
-        shape = slices, channels, *fit.shape
-        return max((one.bytes_of(shape) for one in self.networks if isinstance(one, Volumetric)), default=0)
+        deep = [(one, one.patch[0]) for one in self.networks if isinstance(one, Volumetric)]
+        passes = 1 + len(MIRRORED) * self.doubt
+        return passes * sum(one.bytes_of((min(slices, most), channels, *fit.shape)) for one, most in deep)
 
     def _turned_back(self, found: Prediction) -> Prediction:
         """What was found, along the axes of the file."""
@@ -228,14 +228,16 @@ class Predictor:
     ) -> Prediction:
         mask = np.zeros((len(stored), *fit.original), dtype=np.uint8)
         kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None
-        K, agreed = len(self.classes), []
-        step = len(mask) if any(map(sees_volumes, self.networks)) else chunk(fit.shape)
-        for first in range(0, len(mask), step):  # what is in the scan's own size is never held for all classes at once
+        K, agreed, step = len(self.classes), [], chunk(fit.shape)
+        axes = (None, *MIRRORED) if self.doubt else (None,)
+        passes = zip(*(self._pieces(stored, step, axis) for axis in axes), strict=True)
+        # What is in the scan's own size is never held for all classes at once.
+        for first, seen in zip(range(0, len(mask), step), passes, strict=True):
             some = slice(first, first + step)
-            probs, others = self._look(as_float(torch.from_numpy(stored[some]).to(self.device)), name)
-            passes = np.stack([_mask(probs), *others])
-            mask[some] = fit.back(passes[0])
-            agreed.append(shared(passes[0], passes[1:], K))
+            probs, others = self._compared(seen, name)
+            found = np.stack([_mask(probs), *others])
+            mask[some] = fit.back(found[0])
+            agreed.append(shared(found[0], found[1:], K))
             if kept is not None:
                 for k, plane in enumerate(probs.half().cpu().numpy().swapaxes(0, 1)):
                     kept[k, some] = fit.back(plane, outside=int(k == 0))
@@ -254,13 +256,21 @@ class Predictor:
             mask, regions(mask, self.classes, spacing, fit, doubts, self.seen), spacing, probabilities=kept
         )
 
-    def _look(self, image: Float[Tensor, "B channels H W"], name: str) -> tuple[Tensor, list[Mask]]:
+    def _pieces(
+        self, stored: Shaped[np.ndarray, "slices channels H W"], step: int, axis: int | None
+    ) -> Iterator[list[Tensor]]:
+        """Each network's probabilities of some slices after others, of the scan as it is or turned round."""
+
+        def read(some: slice) -> Float[Tensor, "n channels H W"]:
+            image = as_float(torch.from_numpy(stored[some]).to(self.device))
+            return image if axis is None else image.flip(axis)
+
+        for each in zip(*(pieces(network, read, len(stored), step) for network in self.networks), strict=True):
+            yield [one if axis is None else one.flip(axis) for one in each]
+
+    def _compared(self, passes: Sequence[list[Tensor]], name: str) -> tuple[Tensor, list[Mask]]:
         """Probabilities, and masks to compare theirs with: of the mirrored images, and of each of several runs."""
-
-        def each(seen: Tensor) -> list[Tensor]:
-            return [forward(network, seen) for network in self.networks]
-
-        alone = each(image)
+        alone, *mirrored = passes
         for run, model, probs in zip(self.runs, self.models, alone, strict=True):
             if not bool(probs.isfinite().all()):
                 raise BadInput(
@@ -271,8 +281,7 @@ class Predictor:
         if not self.doubt:
             return probs, []
         runs = [_mask(one) for one in alone] if len(alone) > 1 else []
-        del alone
-        return probs, [_mask(torch.stack(each(image.flip(axis))).mean(dim=0).flip(axis)) for axis in MIRRORED] + runs
+        return probs, [_mask(torch.stack(one).mean(dim=0)) for one in mirrored] + runs
 
     def _check_channels(self, what: str, count: int) -> None:
         if count != self.run.channels:

@@ -74,8 +74,6 @@ def hand(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster, look: 
 def submit(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster) -> list[str]:
     """Submit tasks as arrays; the names of their jobs."""
     submitit, asked = _submitit(), cluster.slurm
-    if shutil.which("sbatch") is None:
-        raise BadInput("--on slurm: there is no `sbatch` here; log in to a machine of the cluster")
     if queued(folder):
         raise BadInput(f"{folder}: Slurm has tasks of it still; wait for them, or leave --no-wait out")
     logs = folder.resolve() / FOLDER
@@ -109,6 +107,8 @@ def submit(folder: Path, groups: Sequence[Sequence[int]], cluster: Cluster) -> l
 
 def queued(folder: Path) -> bool:
     """Whether Slurm has a job of this folder, in whatever state; while it does not answer, it may."""
+    if shutil.which("sbatch") is None:
+        raise BadInput("--on slurm: there is no `sbatch` here; log in to a machine of the cluster")
     command = ["squeue", "--noheader", f"--name={name_of(folder)}", f"--user={os.getuid()}", "--format=%i"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -120,7 +120,10 @@ def queued(folder: Path) -> bool:
 def _goes_on() -> bool:
     """Whether the job that this process is of runs, as it does no longer once somebody has cancelled it."""
     command = ["squeue", "--noheader", f"--jobs={os.environ['SLURM_JOB_ID']}", "--format=%T"]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        return False
     return answer.stdout.strip() == "RUNNING"
 
 

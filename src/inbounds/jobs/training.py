@@ -14,6 +14,7 @@ from inbounds.errors import BadInput
 from inbounds.jobs.manifest import Line, checked
 from inbounds.reports.progress_table import Screen
 from inbounds.runs.begin import Wanted, begin_one
+from inbounds.runs.machine import devices
 from inbounds.runs.run import Run
 from inbounds.store.store import Store
 from inbounds.training.loop import NotFinite, Trainer
@@ -110,12 +111,13 @@ def train_all(
         for some in (left[first : first + AT_ONCE] for first in range(0, len(left), AT_ONCE)):
             before(some)
             ended = [run for run in some if run.epochs is not None and run.epoch >= run.epochs]
-            for run in some if len(some) == 1 else ended:
+            alone = some if len(some) == 1 and devices(some[0].settings.training) == 1 else ended
+            for run in alone:
                 try:
                     Trainer(run, partial(screen.show, run.path)).fit(resume=True)
                 except NotFinite as error:
                     failures[run.path] = str(error)
-            if len(some) > 1:
+            if alone is not some:
                 failures |= train_many(some, resume=True, show=screen.show)
             after()
     return failures

@@ -69,6 +69,8 @@ def cross_entropy(
         # Written out on the device: a copy from the host could not be part of a CUDA graph.
         weights = None
         if class_weight is not None:
+            if len(class_weight) != log_probs.shape[1] or not min(class_weight) >= 0:
+                raise ValueError(f"class_weight must be {log_probs.shape[1]} numbers of 0 or more, not {class_weight}")
             weights = torch.stack([log_probs.new_full((), weight) for weight in class_weight])
         losses = torch.nn.functional.nll_loss(
             log_probs, label.long(), weights, ignore_index=UNLABELLED, reduction="none"

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inbounds.errors import nearest
+from inbounds.errors import BadInput, nearest
 from inbounds.networks.enet import ENet
 from inbounds.networks.offline import REMEDY
 from inbounds.networks.residual_unet import ResidualUNet
@@ -83,7 +83,7 @@ def _monai(name: str, channels: int, classes: int, settings: dict[str, Any]) -> 
     try:
         from monai.networks import nets
     except ImportError as error:
-        raise ImportError(f"monai:{name} needs MONAI, which is not installed: pip install monai") from error
+        raise BadInput(f"monai:{name} needs MONAI ({error}): pip install 'inbounds[evaluate]'") from None
     known = {
         key: value
         for key, value in vars(nets).items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from jaxtyping import Float
@@ -15,7 +15,10 @@ from inbounds.memory import available, require
 OVERLAP = 0.5
 """The share of a window that the next one sees again, when scans are segmented."""
 BUFFERS = 5
-"""So often the probabilities of a scan are held at once: added up, divided, as logarithms, and on their way out."""
+"""So often probabilities are held at once: of windows beside each other, of those before them, added up, divided, and
+on their way out."""
+NARROW = 0.125
+"""The standard deviation of the weights of a window, as a share of its side; MONAI takes the same."""
 
 
 class Volumetric(nn.Module):
@@ -25,7 +28,9 @@ class Volumetric(nn.Module):
     slices of one scan, of any size: windows as large as a patch are laid over it (MONAI's sliding windows), and their
     probabilities averaged with Gaussian weights, so that the middle of a window counts most.
 
-    A scan of `n` voxels takes `4 n (C + 5 K)` bytes beside what one window takes; one that does not fit is refused.
+    Windows that begin at one slice take `4 m (C + 5 K)` bytes beside what the network does with one of them, where `m`
+    are their voxels together: as many slices as a window, and all rows and columns. What comes out may be let go slab
+    by slab; who wants it as a whole holds as much of all slices. What does not fit is refused.
 
     Attributes:
         overlap: The share of a window that the next one sees again: the more, the smoother and the slower.
@@ -51,26 +56,58 @@ class Volumetric(nn.Module):
 
     def probabilities(self, slices: Float[Tensor, "D C H W"], overlap: float | None = None) -> Float[Tensor, "D K H W"]:
         """Those of every voxel of a scan, with windows that overlap as they do, or by another share."""
+        self._check_room(slices, len(slices))
+        return torch.cat(list(self.slabs(slices.__getitem__, len(slices), overlap)))
+
+    def slabs(
+        self, read: Callable[[slice], Float[Tensor, "n C H W"]], depth: int, overlap: float | None = None
+    ) -> Iterator[Float[Tensor, "n K H W"]]:
+        """The same of a scan whose slices are read a few at a time, from the first to the last.
+
+        Windows that begin at the same slice are put together by MONAI; those further on are added with the weights that
+        Gaussian windows have along the slices. What no further window sees is given away.
+
+        Args:
+            read: Gives some of the slices.
+            depth: How many there are.
+            overlap: As of `probabilities`.
+        """
         try:
             from monai.inferers.utils import sliding_window_inference
         except ImportError as error:
             raise BadInput(f"3-D networks need MONAI ({error}): pip install 'inbounds[evaluate]'") from None
-        self._check_room(slices)
-        found = sliding_window_inference(
-            slices.transpose(0, 1)[None],
-            self.patch,
-            1,
-            lambda window: self.network(window).float().softmax(dim=1),
-            overlap=self.overlap if overlap is None else overlap,
-            mode="gaussian",
-        )
-        assert isinstance(found, Tensor)
-        return found[0].transpose(0, 1)
+        part, deep = self.overlap if overlap is None else overlap, self.patch[0]
+        step, last = max(1, int(deep * (1 - part))), max(0, depth - deep)
+        begins = [*range(0, last, step), last]
+        before: tuple[Tensor, Tensor] | None = None
+        for begin, following in zip(begins, [*begins[1:], depth], strict=True):
+            slices = read(slice(begin, begin + deep))
+            if not begin:
+                self._check_room(slices, depth)
+            found = sliding_window_inference(
+                slices.transpose(0, 1)[None],
+                self.patch,
+                1,
+                lambda window: self.network(window).float().softmax(dim=1),
+                overlap=part,
+                mode="gaussian",
+            )
+            assert isinstance(found, Tensor)
+            weight = _along(deep, found.device)[: len(slices)]
+            sums = found[0].transpose(0, 1) * weight
+            if before is not None:
+                for now, earlier in zip((sums, weight), before, strict=True):
+                    now[: len(earlier)] += earlier
+            done = following - begin
+            yield sums[:done] / weight[:done]
+            before = sums[done:].clone(), weight[done:]  # a view would keep all of it
 
-    def _check_room(self, slices: Tensor) -> None:
-        """Refuse a scan that the device has no room for."""
-        depth, _, height, width = slices.shape
+    def _check_room(self, slices: Tensor, depth: int) -> None:
+        """Refuse a scan of so many slices, of which these are looked at together, if the device has no room for it."""
+        together, _, height, width = slices.shape
         what, free = f"a scan of {depth} slices of {height} x {width} pixels", available()
+        if together < depth:
+            what += f", {together} at a time,"
         remedy = "prepare a coarser grid (--pixel, --slice-spacing), or cut the scan"
         if slices.device.type == "cuda":
             kept = torch.cuda.memory_reserved(slices.device) - torch.cuda.memory_allocated(slices.device)
@@ -79,10 +116,21 @@ class Volumetric(nn.Module):
         require(self.bytes_of(slices.shape), what, remedy, free)
 
     def bytes_of(self, shape: Sequence[int]) -> int:
-        """What looking at a scan of so many slices, channels, rows and columns takes, beside one window."""
+        """What looking at so many slices, channels, rows and columns at once takes, beside one window."""
         depth, channels, *sides = shape
         voxels = math.prod(max(side, window) for side, window in zip((depth, *sides), self.patch, strict=True))
         return 4 * voxels * (channels + BUFFERS * self.classes)
+
+    def seen(self, shape: Sequence[int]) -> int:
+        """The voxels of all windows on a scan of so many slices, rows and columns, if they do not overlap."""
+        windows = math.prod(math.ceil(side / window) for side, window in zip(shape, self.patch, strict=True))
+        return windows * math.prod(self.patch)
+
+
+def _along(deep: int, device: torch.device) -> Float[Tensor, "deep 1 1 1"]:
+    """How much each slice of a window counts."""
+    away = (torch.arange(deep, device=device) - (deep - 1) / 2) / (NARROW * deep)
+    return torch.exp(-away.square() / 2).clamp(min=1e-3).reshape(-1, 1, 1, 1)
 
 
 def sees_volumes(network: nn.Module) -> bool:

@@ -16,7 +16,7 @@ from inbounds.regions.scans import Scans
 Whole = Float[Tensor, "S K *scan"] | Sequence[Float[Tensor, "K ..."]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Patches(Scans):
     """Patches of scans, and what is estimated of the rest of these: a whole is what they show and what lies outside.
 
@@ -246,16 +246,4 @@ class Patches(Scans):
         raise ValueError(
             f"a quantity of shape {tuple(x.shape)} does not add up over patches; size, centroid and spread can be "
             "measured of whole scans from patches, other statistics of whole images alone"
-        )
-
-    def to(self, device: torch.device | str) -> Patches:
-        """The same on another device."""
-        return replace(
-            self,
-            index=self.index.to(device),
-            places=self.places.to(device),
-            copies=self.copies.to(device),
-            sides=self.sides.to(device),
-            outside=None if self.outside is None else self.outside.to(device),
-            found=None if self.found is None else self.found.to(device),
         )

@@ -11,10 +11,11 @@ from jaxtyping import Integer, Shaped
 from torch import Tensor
 
 from inbounds.ranks import Part
+from inbounds.regions.holding import Holding
 
 
-@dataclass(frozen=True)
-class Scans:
+@dataclass(frozen=True, eq=False)
+class Scans(Holding):
     """Slices that belong to one scan carry the same index.
 
     `index` counts from 0 within the batch, and `count` is a plain number, so that a statistic over whole scans has a
@@ -61,10 +62,6 @@ class Scans:
     def each(self, x: Shaped[Tensor, "S ..."]) -> Shaped[Tensor, "B ..."]:
         """Give every slice the value of its scan."""
         return x[self.index.long()]  # an 8-bit index would be taken for a mask
-
-    def to(self, device: torch.device | str) -> Scans:
-        """The same on another device."""
-        return Scans(self.index.to(device), self.count, part=self.part)
 
 
 def total(x: Shaped[Tensor, "B ..."], scans: Scans | None) -> Shaped[Tensor, "N ..."]:

@@ -7,7 +7,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, overload, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int64, Integer
@@ -50,6 +50,26 @@ def check_probs(probs: Tensor) -> None:
         raise ValueError(f"an empty batch or image cannot be measured: the shape is {tuple(probs.shape)}")
 
 
+def may_look(x: Tensor) -> bool:
+    """Whether numbers can be looked at for nothing: on a device it would cost a round trip, in a graph the graph."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def some_pixels(x: Tensor) -> Tensor:
+    """A few rows of the first image, `(K, ...)`, enough to tell probabilities from what a network puts out."""
+    return x.detach()[0, :, :: max(1, x.shape[2] // 8)]
+
+
+def _look(probs: Tensor) -> None:
+    """Refuse numbers that no probabilities can be."""
+    least, most = (float(one) for one in some_pixels(probs).aminmax())
+    if least < -1e-3 or most > 1 + 1e-3:
+        raise ValueError(
+            f"probabilities must be from 0 to 1, but there are {least:.4g} to {most:.4g}: a network's output becomes "
+            "probabilities with .softmax(dim=1)"
+        )
+
+
 def _check_stacked(probs: Tensor, scans: object) -> None:
     """Refuse parts of volumes that do not say where they lie; slices of a scan need not."""
     if probs.ndim > 4 and isinstance(scans, Scans) and not isinstance(scans, Patches) and scans.count < len(probs):
@@ -90,6 +110,8 @@ class Statistic(Generic[P]):
     def __call__(self, probs: Tensor, *args: P.args, **kwargs: P.kwargs) -> Values:
         """Measure every class of every image."""
         check_probs(probs)
+        if may_look(probs):
+            _look(probs)
         _check_stacked(probs, kwargs.get("scans"))
         if probs.shape[1] < self.relates:
             raise ValueError(f"{self.fact} is of {self.relates} regions, one after the other, not of {probs.shape[1]}")
@@ -126,14 +148,36 @@ def _named(module: str, name: str, settings: dict[str, Any]) -> Statistic[...]:
     return plain.using(**settings) if settings else plain
 
 
+@runtime_checkable
+class _Wrap(Protocol):
+    """What `statistic` gives where nothing it was given says which arguments the function has."""
+
+    def __call__(self, function: Callable[Concatenate[Tensor, P], Tensor], /) -> Statistic[P]: ...
+
+
+@overload
+def statistic(*, fact: str | None = None, columns: FactColumns | None = None) -> _Wrap: ...
+
+
+@overload
 def statistic(
     *,
-    scale: Callable[Concatenate[Tensor, P], Number] = lambda *_, **__: 1.0,
+    scale: Callable[Concatenate[Tensor, P], Number] = ...,
     presence: Callable[Concatenate[Tensor, P], tuple[Number, Number]] | None = None,
     fact: str | None = None,
     columns: FactColumns | None = None,
     relates: int = 1,
-) -> Callable[[Callable[Concatenate[Tensor, P], Tensor]], Statistic[P]]:
+) -> Callable[[Callable[Concatenate[Tensor, P], Tensor]], Statistic[P]]: ...
+
+
+def statistic(
+    *,
+    scale: Callable[..., Number] = lambda *_, **__: 1.0,
+    presence: Callable[..., tuple[Number, Number]] | None = None,
+    fact: str | None = None,
+    columns: FactColumns | None = None,
+    relates: int = 1,
+) -> Callable[..., Statistic[...]]:
     """Turn a function of probabilities into a `Statistic` that a constraint can use.
 
     The function takes `probs` first, `image` if it needs the image, and a keyword `scans`, which it hands on to
@@ -147,7 +191,7 @@ def statistic(
         ...     return spread(probs, scans=scans)[..., :1].sqrt()
     """
 
-    def wrap(function: Callable[Concatenate[Tensor, P], Tensor]) -> Statistic[P]:
+    def wrap(function: Callable[..., Tensor]) -> Statistic[...]:
         parameters = inspect.signature(function).parameters
         if "scans" not in parameters:
             raise ValueError(f"{function.__name__} must take a keyword argument `scans`")

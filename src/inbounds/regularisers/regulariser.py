@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inbounds.annotations import Annotation
-from inbounds.constraints.constraint import constrained
+from inbounds.constraints.constraint import check_weight, constrained
 from inbounds.ranks import mean
 from inbounds.regions.region import select
 
@@ -48,6 +48,7 @@ class Regulariser:
     def __post_init__(self) -> None:
         if self.schedule not in ("constant", "lr") or self.where not in ("everywhere", "present"):
             raise ValueError(f"no regulariser with schedule {self.schedule!r} acts {self.where!r}")
+        check_weight(self.weight)
         if not self.name:
             plain: Any = self.term.func if isinstance(self.term, functools.partial) else self.term
             object.__setattr__(self, "name", plain.__name__)

@@ -1,6 +1,7 @@
 """How labelled pixels and constraints combine."""
 
+from inbounds.supervision.loss import Loss
 from inbounds.supervision.recipes import recipes
 from inbounds.supervision.supervision import Supervision, Terms
 
-__all__ = ["Supervision", "Terms", "recipes"]
+__all__ = ["Loss", "Supervision", "Terms", "recipes"]

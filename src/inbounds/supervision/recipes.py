@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from inbounds.constraints import Common, Constraint, Individual, Known, Tags
 from inbounds.constraints.bounds import Bounds
 from inbounds.constraints.interval import Numbers
+from inbounds.errors import nearest
 from inbounds.losses import Ascent, Exact, Projection, Proposals
 from inbounds.regions import centroid as centroid_of
 from inbounds.regions import compactness, size
@@ -131,7 +132,27 @@ def proposals_volume(
     return _proposed(Individual(relative=relative), project, harden, classes, scope="volume")
 
 
-_Recipes = tuple[Callable[..., Supervision], ...]
-_DIRECT: _Recipes = (known, full, partial, tags, common, individual, individual_upper, volume, centroid, compact)
-_PROPOSED: _Recipes = (proposals_tags, proposals_common, proposals_individual, proposals_volume)
-recipes = {recipe.__name__: recipe for recipe in (*_DIRECT, *_PROPOSED)}
+Recipe: TypeAlias = Callable[..., Supervision]
+
+
+class _Recipes(dict[str, Recipe]):
+    """Recipes by name; a name that is not there is answered with what there is."""
+
+    def __missing__(self, name: str) -> Recipe:
+        raise KeyError(f"no recipe {name!r}; {nearest(name, self)}")
+
+
+_DIRECT: tuple[Recipe, ...] = (
+    known,
+    full,
+    partial,
+    tags,
+    common,
+    individual,
+    individual_upper,
+    volume,
+    centroid,
+    compact,
+)
+_PROPOSED: tuple[Recipe, ...] = (proposals_tags, proposals_common, proposals_individual, proposals_volume)
+recipes = _Recipes({recipe.__name__: recipe for recipe in (*_DIRECT, *_PROPOSED)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from torch import Tensor
 from inbounds.annotations import Annotation
 from inbounds.constraints import Constraint, Multipliers
 from inbounds.losses import cross_entropy
-from inbounds.regions.statistic import check_probs, wide
+from inbounds.regions.statistic import check_probs, may_look, some_pixels, wide
 from inbounds.regularisers.regulariser import Regulariser
 
 
@@ -116,16 +117,58 @@ class Supervision:
                 f"logits of shape {tuple(logits.shape)} and labels of shape {tuple(annotation.label.shape)} do not "
                 "fit: they must be (B, K, *space) and (B, *space)"
             )
+        if may_look(logits):
+            look_at_logits(logits)
+            annotation.check_labels(logits.shape[1])
         log_probs = logits.to(wide(logits.dtype)).log_softmax(dim=1)
+        labels = self.labels(log_probs, annotation)
+        return summed({"labels": labels} | (self.others(log_probs.exp(), image, annotation) if self.active else {}))
+
+    @property
+    def active(self) -> list[Constraint | Regulariser]:
+        """The terms that add to the loss: those whose weight is not 0."""
+        return [term for term in self.terms if isinstance(term.weight, Tensor) or term.weight != 0]
+
+    def labels(self, log_probs: Float[Tensor, "B K *space"], annotation: Annotation) -> Float[Tensor, ""]:
+        """What the labelled pixels say, or those of the proposals."""
         label = annotation.label if self.proposals is None else self.proposals(log_probs, annotation)
         given = {"label_weight": annotation.label_weight, "part": annotation.part}
-        total = self.label_loss(log_probs, label, **{name: one for name, one in given.items() if one is not None})
-        named = {"labels": total.detach()}
-        active = [term for term in self.terms if isinstance(term.weight, Tensor) or term.weight != 0]
-        if active:
-            probs = log_probs.exp()
-            for term in active:
-                value = term(probs, image, annotation)
-                named[term.name] = value.detach()
-                total = total + value
-        return Terms(total, named)
+        return self.label_loss(log_probs, label, **{name: one for name, one in given.items() if one is not None})
+
+    def others(
+        self, probs: Float[Tensor, "B K *space"], image: Tensor | None, annotation: Annotation
+    ) -> dict[str, Float[Tensor, ""]]:
+        """What constraints and regularisers add, by name, weight included."""
+        for term in self.active:
+            if isinstance(term.weight, Tensor) and term.weight.device != probs.device:
+                raise ValueError(
+                    f"the weight of {term.name} is on {term.weight.device}, the prediction on {probs.device}: a change "
+                    "would not reach a captured step; make it there, or let `Loss(...).to(device)` move it"
+                )
+        if annotation.device != probs.device:
+            raise ValueError(
+                f"the annotation is on {annotation.device}, the prediction on {probs.device}: move it with "
+                f'annotation.to("{probs.device}")'
+            )
+        return {term.name: term(probs, image, annotation) for term in self.active}
+
+
+def summed(named: dict[str, Tensor]) -> Terms:
+    """Terms and their sum."""
+    total, *more = named.values()
+    for term in more:
+        total = total + term
+    return Terms(total, {name: term.detach() for name, term in named.items()})
+
+
+def look_at_logits(logits: Float[Tensor, "B K *space"]) -> None:
+    """Warn of logits that look like probabilities, of which a softmax would be taken a second time."""
+    few = some_pixels(logits).to(wide(logits.dtype))
+    least, most = few.aminmax()
+    sums = few.sum(dim=0)
+    if 0 <= float(least) < float(most) <= 1 and bool(((sums - 1).abs() < 1e-3).all()):
+        warnings.warn(
+            "the logits look like probabilities: from 0 to 1, and 1 in all at each pixel; give the network's output as "
+            "it is, without a softmax",
+            stacklevel=3,
+        )

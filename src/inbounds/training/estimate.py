@@ -16,8 +16,8 @@ from inbounds.regions import Patches
 from inbounds.training.group import Group
 
 SHARE = 0.15
-"""Voxels that are looked at between two epochs, as a share of those that were trained on. A look takes less than half
-of a step's time, so that all of it, with what is looked up in each step, is below a tenth of an epoch."""
+"""Voxels of the windows that are looked at between two epochs, as a share of those that were trained on. A look takes
+less than half of a step's time: with what is looked up in each step, all of it is below a tenth of an epoch."""
 
 
 class ScanEstimate:
@@ -46,11 +46,17 @@ class ScanEstimate:
         """Whether every scan was looked at."""
         return not bool(self.scans[:, 1:].isnan().any())
 
+    @property
+    def sizes(self) -> list[int]:
+        """How many voxels the windows have that show each scan."""
+        sides = self.samples.labels.shape[1:]
+        return [self.network.seen((record.slices, *sides)) for record in self.samples.records]
+
     @torch.no_grad()
     def refresh(self, voxels: int) -> int:
         """Look at the scans whose turn it is, after so many voxels were trained on; returns how many they are."""
         self.credit += int(voxels * SHARE)
-        sizes = [record.slices * self.samples.pixels for record in self.samples.records]
+        sizes = self.sizes
         training, due = self.network.training, list[int]()
         while len(due) < len(sizes) and self.credit >= sizes[self.due]:
             self.credit -= sizes[self.due]

@@ -6,11 +6,11 @@ import { TOOLS } from "./tools.js";
 
 /** Fill both sides of a workspace. */
 export function panels(work) {
-  const top = work.left.scrollTop;
-  work.left.replaceChildren(el("section", {},
-    el("h3", {}, work.review ? "Worst first" : "Scans"),
-    el("div", { class: "list" }, rows(work.review).map((row) => entry(row, work)))));
-  work.left.scrollTop = top;
+  if (!work.list) {
+    work.list = el("div", { class: "list" });
+    work.left.replaceChildren(section(work.review ? "Worst first" : "Scans", work.list));
+  }
+  list(work);
   if (work.right.contains(document.activeElement) && document.activeElement.matches("input:not([type=range])")) return; // somebody types
   work.right.replaceChildren(...[
     work.review && verdict(work),
@@ -29,6 +29,20 @@ export function rows(review) {
   if (!review) return all;
   const rank = (row) => (row.error || !row.predicted ? -2 : row.accepted ? -1 : row.flags.length + (row.doubt ?? 0));
   return [...all].sort((a, b) => rank(b) - rank(a));
+}
+
+/** The scans; of a thousand, only those are drawn anew that are others now. */
+function list(work) {
+  const before = work.entries ?? new Map();
+  work.entries = new Map(rows(work.review).map((row) => {
+    const says = JSON.stringify([row, row.id === state.scan]);
+    return [row.id, before.get(row.id)?.says === says ? before.get(row.id) : { says, shown: entry(row, work) }];
+  }));
+  const now = [...work.entries.values()].map(({ shown }) => shown);
+  if (now.length === work.list.children.length && now.every((each, place) => each === work.list.children[place])) return;
+  const top = work.left.scrollTop;
+  work.list.replaceChildren(...now);
+  work.left.scrollTop = top;
 }
 
 function entry(row, work) {

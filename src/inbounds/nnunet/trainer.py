@@ -1,0 +1,135 @@
+"""nnU-Net v2's trainer with partial labels and bounds: `nnUNetv2_train ID 2d 0 -tr nnUNetTrainerInbounds`.
+
+Everything else is nnU-Net's: network, augmentation, deep supervision, checkpoints, prediction. What `inbounds nnunet`
+wrote beside the preprocessed data becomes bounds on the finest output; without it, labelled pixels alone teach.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from nnunetv2.training.nnUNetTrainer import nnUNetTrainer as stock  # noqa: N813
+from torch import Tensor
+
+from inbounds.annotations import UNLABELLED, Annotation
+from inbounds.constraints import Constraint, Known, hinge, typical_values
+from inbounds.errors import BadInput
+from inbounds.nnunet.facts import FILE, Told, read_facts
+from inbounds.nnunet.loader import PlacedLoader
+from inbounds.regions import size
+from inbounds.supervision import Loss, Supervision
+
+
+class nnUNetTrainerInbounds(stock.nnUNetTrainer):  # noqa: N801 (as nnU-Net calls trainers)
+    """Cross-entropy on labelled pixels, and bounds on the size of each region in its slice or scan.
+
+    A patch is augmented as ever, and its facts follow the zoom. Lower bounds act where it shows a whole region: where
+    it shows all of its slice (in 3-D of its scan), or where the region has labels in the patch, and neither these nor
+    the prediction reach its rim. Bounds begin to act after a while, as labels should teach first what they bound.
+
+    Attributes:
+        weight: Of the bounds, once they act in full.
+        wait: Between these shares of the epochs they begin to.
+        pieces: Regions may consist of several pieces, of which a patch may show some: then the rim says nothing.
+    """
+
+    weight = 3.0
+    wait = (0.05, 0.3)
+    pieces = False
+
+    def __init__(
+        self,
+        plans: dict[str, Any],
+        configuration: str,
+        fold: int,
+        dataset_json: dict[str, Any],
+        device: torch.device = torch.device("cuda"),  # noqa: B008 (nnU-Net reads this signature)
+    ) -> None:
+        super().__init__(plans, configuration, fold, dataset_json, device)
+        self.told: Told | None = None
+        self.acting = torch.zeros((), device=self.device)
+        self._firsts: dict[str, int] = {}
+
+    def _build_loss(self) -> Loss:
+        if self.label_manager.has_regions:
+            raise BadInput("labels that are regions are not supported; give each class a value of its own")
+        file = Path(self.preprocessed_dataset_folder_base) / FILE
+        if file.is_file():
+            self.told = read_facts(file)
+        bounds = [] if self.told is None else self._bounds(self.told)
+        self.print_to_log_file(f"bounds: {bounds[0].bounds} of {file}" if bounds else "no facts: labels alone teach")
+        ignored = self.label_manager.ignore_label
+        return Loss(
+            Supervision(constraints=bounds),
+            ignore_index=UNLABELLED if ignored is None else ignored,
+            levels=self._levels(),
+        )
+
+    def _bounds(self, told: Told) -> list[Constraint]:
+        heads = self.label_manager.num_segmentation_heads
+        if len(told.classes) != heads:
+            raise BadInput(f"{FILE} is of {len(told.classes)} classes, the data set of {heads}: write it again")
+        cases = told.configurations.get(self.configuration_name, {})
+        flat = len(self.configuration_manager.patch_size) == 2
+        rows = [row for case in cases.values() for row in (case.slices.values() if flat else [case.scan])]
+        if not rows:
+            return []
+        pixels = float(torch.tensor(self.configuration_manager.patch_size).prod())
+        typical = typical_values(told.tensors(rows), pixels=pixels)
+        known = Known(relative=told.margin)
+        return [Constraint(size, known, hinge, weight=self.acting, scale="typical", typical=typical)]
+
+    def _levels(self) -> list[float] | None:
+        """How much labels count at each output: as nnU-Net has it, the coarsest not at all."""
+        if not self.enable_deep_supervision:
+            return None
+        outputs = len(self._get_deep_supervision_scales())
+        last = 1e-6 if self.is_ddp and not self._do_i_compile() else 0.0  # each output must have a gradient there
+        return [0.5**level for level in range(outputs - 1)] + [last if outputs > 1 else 1.0]
+
+    def get_dataloaders(self) -> Any:
+        """Those of nnU-Net, made of a loader that says where patches lie."""
+        plain, stock.nnUNetDataLoader = stock.nnUNetDataLoader, PlacedLoader
+        try:
+            return super().get_dataloaders()
+        finally:
+            stock.nnUNetDataLoader = plain
+
+    def on_train_epoch_start(self) -> None:
+        """The weight of bounds follows the epochs; the tensor is the loss's own."""
+        super().on_train_epoch_start()
+        first, last = (share * self.num_epochs for share in self.wait)
+        self.acting.fill_(self.weight * min(1.0, max(0.0, (self.current_epoch - first) / (last - first))))
+
+    def train_step(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """A step of nnU-Net with what is known in the place of the labels."""
+        step: dict[str, Any] = super().train_step(batch | {"target": self.known(batch)})
+        return step
+
+    def known(self, batch: dict[str, Any]) -> Annotation:
+        """What is known of the patches of a batch."""
+        target, placed = batch["target"], batch["placed"]
+        label: Tensor = (target[0] if isinstance(target, list) else target)[:, 0].long()
+        if self.told is None:
+            return Annotation(label)
+        flat = label.ndim == 3
+        rows = [
+            self.told.rows(self.configuration_name, key, int(at) + self._first(key) if flat else None)
+            for key, at in zip(batch["keys"], placed[:, 0].tolist(), strict=True)
+        ]
+        facts = self.told.tensors(rows)
+        zoom, cut = placed[:, 1, None, None], placed[:, 2, None, None].expand_as(facts["present"])
+        facts |= {name: facts[name] * zoom for name in ("size", "size_min", "size_max")}
+        if not self.pieces:
+            here = torch.stack([(label == k).flatten(1).any(dim=1) for k in range(cut.shape[1])], dim=1)[..., None]
+            cut = torch.where((cut == 1) & here, torch.nan, cut)  # what reaches the rim decides
+        return Annotation(label, facts | {"cut": cut})
+
+    def _first(self, key: str) -> int:
+        """The slice of the original at which what was preprocessed begins: nnU-Net cuts off what is empty."""
+        if key not in self._firsts:
+            data = self.dataset_class(self.preprocessed_dataset_folder, [key])
+            self._firsts[key] = int(data.load_case(key)[-1]["bbox_used_for_cropping"][0][0])
+        return self._firsts[key]
