@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from inbounds.errors import BadInput
 from inbounds.networks import AnySize, ENet, build, networks
 
 # Small enough for a laptop; what is tested does not depend on the width.

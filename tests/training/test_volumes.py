@@ -303,7 +303,7 @@ def test_clicks_and_volumes_in_ml_to_sound_masks(tmp_path: Path) -> None:
     done("annotate", store, "--points", folder / "clicks.csv", "--name", "clicks")
     done("facts", store, "--import", tmp_path / "volumes.csv", "--name", "volumes")
     told = "--store", store, "--annotation", "clicks", "--facts", "volumes", "--run", run
-    sets = [word for change in ("epochs=24", "device=cpu", "threads=2") for word in ("--set", f"training.{change}")]
+    sets = [word for change in ("epochs=48", "device=cpu", "threads=2") for word in ("--set", f"training.{change}")]
     done("train", *told, *sets)
     assert not Store(store).has_truth
     done("predict", run, folder / "new", "--out", masks)
