@@ -88,6 +88,17 @@ def constraint(name: str, space: tuple[int, ...], bounds: object, /, *args: obje
         return Constraint(statistic(name, space), bounds, *args, **settings)
 
 
+def related(**settings: object) -> list[Constraint]:
+    """A union, and every relation, of three classes and the background."""
+    return [
+        Constraint(inbounds.size, Individual(relative=0.1), classes=[(1, 2)], name="union", **settings),
+        Constraint(inbounds.ratio, Fixed(0.1, 0.2), classes=[1, (1, 2)], **settings),
+        Constraint(inbounds.inclusion, Fixed(0.9, None), classes=[1, (1, 2)], **settings),
+        Constraint(inbounds.distance, Common(5.0, 6.0), classes=[1, 2, 0], **settings),
+        Constraint(inbounds.offset, Common(1.0, None), classes=[1, 2], class_weight=[0.5], **settings),
+    ]
+
+
 class Batch(NamedTuple):
     logits: Tensor
     image: Tensor

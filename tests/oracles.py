@@ -173,3 +173,38 @@ def normalised_cut(
         near = ties(looks, sigma, reach, spread)
         out.append(sum(s @ near @ (1 - s) / (near.sum(axis=1) @ s) for s in chances.reshape(len(chances), -1)))
     return np.array(out)
+
+
+def ratio(probs: np.ndarray, index: Index = None) -> np.ndarray:
+    sizes = size(probs, index)
+    return sizes[:, :-1] / np.maximum(sizes[:, 1:], 1)
+
+
+def offset(probs: np.ndarray, index: Index = None) -> np.ndarray:
+    centres = centroid(probs, index)
+    return centres[:, 1:] - centres[:, :-1]
+
+
+def distance(probs: np.ndarray, index: Index = None, smoothing: float = 1e-3) -> np.ndarray:
+    apart = offset(probs, index)
+    return np.sqrt((apart**2).sum(axis=-1, keepdims=True) + smoothing**2) - smoothing
+
+
+def inclusion(probs: np.ndarray, index: Index = None, reach: int = 1) -> np.ndarray:
+    groups, space = _groups(len(probs), index), probs.shape[2:]
+    out = np.zeros((len(groups), probs.shape[1] - 1, 1))
+    for n, k, _ in np.ndindex(*out.shape):
+        found = mass = 0.0
+        for b in groups[n]:
+            for p in np.ndindex(*space):
+                near = [
+                    q
+                    for q in np.ndindex(*space)
+                    if sum(i != j for i, j in zip(p, q, strict=True)) <= 1
+                    and max(abs(i - j) for i, j in zip(p, q, strict=True)) <= reach
+                ]
+                found += probs[(b, k, *p)] * sum(probs[(b, k + 1, *q)] for q in near) / len(near)
+                mass += probs[(b, k, *p)]
+        missing = max(0.0, 1 - mass)
+        out[n, k] = (found + missing) / (mass + missing)
+    return out

@@ -128,6 +128,32 @@ class TestFacts:
         out = done("annotate", store.path, "--name", "clicks", "--points", tmp_path / "clicks.csv").out
         assert "1 clicks as annotation 'clicks'; ignored columns: date" in out
 
+    def test_reports_are_read_and_a_dry_run_shows_what_is_understood(self, store: Store, tmp_path: Path) -> None:
+        sentences = "LV volume 0.05 ml, EF 57 %, no RV"
+        (tmp_path / "reports.csv").write_text(f'case,report\na,"{sentences}"\nb,"left ventricle 0.04-0.06 ml"\n')
+        words = ("facts", store.path, "--reports", tmp_path / "reports.csv", "--word", "left ventricle=LV")
+        outcome = done(*words, "--dry-run")
+        assert "line 2: 'LV volume 0.05 ml': a, LV: volume_ml 0.05" in outcome.out
+        assert "line 2: 'no RV': a, RV: present 0" in outcome.out
+        assert "line 3: 'left ventricle 0.04-0.06 ml': b, LV: volume_ml_min 0.04, volume_ml_max 0.06" in outcome.out
+        assert "3 facts; nothing was brought in" in outcome.out
+        assert "line 2: 'EF 57 %' was not understood: no number with a unit that is known" in outcome.err
+        assert store.fact_names == []
+        assert "3 facts as 'reports'" in done(*words, "--name", "reports").out
+        assert store.facts("reports").rows[0].known == {"volume_ml": 0.05}
+        (tmp_path / "reports.csv").write_text("case,report\na,nothing to say\n")
+        refused(*words, "--name", "more", saying=["nothing was understood", "--dry-run"], folder=tmp_path)
+        refused(
+            *words[:-1], "heart", "--name", "more", saying=["--word heart: write it as word=class"], folder=tmp_path
+        )
+
+    def test_a_dry_run_of_a_table_brings_nothing_in(self, store: Store, tmp_path: Path) -> None:
+        (tmp_path / "facts.csv").write_text("case,class,size_px,ratio\na,LV,30,\na,LV:RV,,0.5\n")
+        words = ("facts", store.path, "--import", tmp_path / "facts.csv")
+        assert "2 facts; nothing was brought in" in done(*words, "--dry-run").out
+        assert store.fact_names == []
+        assert "2 facts as 'mine'" in done(*words, "--name", "mine").out
+
     def test_export_of_what_was_simulated(self, store: Store, tmp_path: Path) -> None:
         done("annotate", store.path, "--name", "seeds", "--strategy", "erosion", "--classes", "LV")
         done("facts", store.path, "--name", "seeds", "--export", tmp_path / "out.csv")

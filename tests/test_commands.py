@@ -113,8 +113,9 @@ def test_own_data() -> None:
 def test_labels_and_facts() -> None:
     my_scans(Path("my_scans"))
     done("prepare", "folder", "my_scans", "store", "--classes", "background,liver", "--side", "64")
-    (clicks,) = blocks(ROOT / "docs" / "labels-and-facts.md", "text")
+    clicks, reports = blocks(ROOT / "docs" / "labels-and-facts.md", "text")
     Path("clicks.csv").write_text(clicks)
+    Path("reports.csv").write_text(reports)
     run_page("docs/labels-and-facts.md")
     assert Path("runs/reports/run.json").is_file()
     assert Path("rough.csv").is_file()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cases import BOUNDS, PENALTIES, PLANE, STATISTICS, VOLUME, batch, constraint
+from cases import BOUNDS, PENALTIES, PLANE, STATISTICS, VOLUME, batch, constraint, related
 from inbounds import Annotation, Constraint, Exact, Individual, Regulariser, Supervision, log_barrier, recipes, size
 from inbounds.regularisers import regularisers
 
@@ -94,6 +94,19 @@ def test_classes_apart_and_violations() -> None:
         torch.testing.assert_close(
             compiled(probs, image, annotation, hard=hard), wanted.violation(probs, image, annotation, hard=hard)
         )
+
+
+@pytest.mark.parametrize("space", [PLANE, pytest.param(VOLUME, marks=pytest.mark.slow)], ids=["2d", "3d"])
+def test_several_regions_at_once(space) -> None:
+    logits, image, annotation = batch(3, space)
+    supervise = Supervision(constraints=related())
+    compiles(lambda z: supervise(z, image, annotation).total, logits)
+
+
+def test_exact_proposals_of_several_classes_together() -> None:
+    logits, image, annotation = batch(4, PLANE)
+    supervise = recipes["proposals_individual"](project=Exact(), harden=False, classes=[(1, 2), 2, 3])
+    compiles(lambda z: supervise(z, image, annotation).total, logits)
 
 
 def test_a_schedule_changes_t_without_recompiling() -> None:

@@ -7,8 +7,20 @@ from dataclasses import replace
 import pytest
 import torch
 
-from cases import BOUNDS, PENALTIES, PLANE, STATISTICS, Batch, batch, constraint
-from inbounds import Ascent, Constraint, Exact, Interval, Loss, Supervision, centroid, log_barrier, recipes, size
+from cases import BOUNDS, PENALTIES, PLANE, STATISTICS, Batch, batch, constraint, related
+from inbounds import (
+    Ascent,
+    Constraint,
+    Exact,
+    Interval,
+    Loss,
+    Multipliers,
+    Supervision,
+    centroid,
+    log_barrier,
+    recipes,
+    size,
+)
 
 pytestmark = [
     pytest.mark.plain,
@@ -45,6 +57,8 @@ SUPERVISIONS = {
         for classes in ([1], [1, 2])
     },
     "ascent with a corrected stop": recipes["proposals_individual"](project=Ascent(early_stop="corrected")),
+    "several regions": Supervision(constraints=related()),
+    "proposals of a union": recipes["proposals_individual"](project=Exact(), harden=False, classes=[(1, 2), 2]),
     "classes apart": Supervision(constraints=[constraint("size", PLANE, BOUNDS["individual"], classes=[2, 0])]),
 }
 every_supervision = pytest.mark.parametrize("name", SUPERVISIONS)
@@ -137,6 +151,33 @@ def test_a_schedule_reaches_into_the_graph() -> None:
         graph.replay()
         torch.testing.assert_close(total, supervise(logits, image, annotation).total)
         t.mul_(3)
+
+
+def test_multipliers_take_their_steps_in_the_graph() -> None:
+    logits, image, annotation = device_batch()
+    annotation = replace(annotation, index=torch.tensor([3, 1, 1, 0], device="cuda"))
+    penalty = Multipliers().sized(4, 2, 1, "cuda")
+    supervise = Supervision(constraints=[constraint("size", PLANE, BOUNDS["fixed"], penalty)])
+    static = logits.clone().requires_grad_()
+
+    def step() -> torch.Tensor:
+        return torch.autograd.grad(supervise(static, image, annotation).total, static)[0]
+
+    step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        gradient = step()
+    penalty.values.zero_()
+    for _ in range(3):
+        graph.replay()
+    captured, values = gradient.clone(), penalty.values.clone()
+    penalty.values.zero_()
+    for _ in range(3):
+        eager = step()
+    torch.testing.assert_close(captured, eager)
+    torch.testing.assert_close(values, penalty.values)
+    assert values.gt(0).any()
 
 
 def test_65536_half_precision_ones() -> None:

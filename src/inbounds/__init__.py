@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from inbounds.constraints.constraint import Constraint
     from inbounds.constraints.interval import Interval
     from inbounds.constraints.known import Known
+    from inbounds.constraints.multipliers import Multipliers
     from inbounds.constraints.penalties import hinge, log_barrier, quadratic
     from inbounds.constraints.typical import typical_values
     from inbounds.losses import Ascent, Exact, Proposals, cross_entropy
     from inbounds.regions.compactness import compactness
     from inbounds.regions.fractions import fraction, mean_intensity, variance_intensity
     from inbounds.regions.patches import Patches
+    from inbounds.regions.relations import distance, inclusion, offset, ratio
     from inbounds.regions.scans import Scans
     from inbounds.regions.shape import centroid, moment, spread
     from inbounds.regions.size import size
@@ -51,6 +53,7 @@ __all__ = [
     "Knowledge",
     "Known",
     "Loss",
+    "Multipliers",
     "Patches",
     "Proposals",
     "Regulariser",
@@ -62,14 +65,18 @@ __all__ = [
     "centroid",
     "compactness",
     "cross_entropy",
+    "distance",
     "fraction",
     "hinge",
+    "inclusion",
     "log_barrier",
     "mean_intensity",
     "moment",
     "normalised_cut",
+    "offset",
     "pairwise",
     "quadratic",
+    "ratio",
     "recipes",
     "size",
     "spread",

@@ -129,3 +129,16 @@ def test_refuses_what_does_not_make_a_batch() -> None:
         Annotation.collate([remembered])
     with pytest.raises(ValueError, match="is of a whole batch"):
         remembered[0]
+
+
+def test_the_numbers_of_images_follow_them() -> None:
+    label = torch.full((2, 4, 4), 255)
+    one = Annotation(label, index=torch.tensor([5, 7]), scan_index=torch.tensor([1, 2]))
+    both = Annotation.collate([one, one])
+    assert both.index.tolist() == [5, 7, 5, 7]
+    assert (both[[1, 2]].index.tolist(), both[[1, 2]].scan_index.tolist()) == ([7, 5], [2, 1])
+    scan = Annotation(label, scans=Scans.of("aa"), index=torch.tensor([0, 1]), scan_index=torch.tensor([9]))
+    pair = Annotation.collate([scan, scan])
+    assert pair[[2, 3]].scan_index.tolist() == [9]
+    with pytest.raises(ValueError, match="some annotations say which images they are of"):
+        Annotation.collate([one, Annotation(label)])

@@ -330,3 +330,26 @@ def test_what_a_crop_may_have_cut_off_opens_lower_bounds(tmp_path) -> None:
     assert scans["cut"][0, 1].isnan()
     _, scans = to_tensors(store, Facts((told.rows[0], *(row("a", n, 1, present=False) for n in (1, 2))), CLASSES), [1])
     assert scans["cut"][0, 1] == 0
+
+
+def test_what_is_known_of_several_classes_and_of_relations_has_names_of_its_own(tmp_path) -> None:
+    store = one_scan(tmp_path / "store", shape=(60, 52))  # twice as fine as the scan
+    together = Fact("a", 1, 1, None, {"size_px": 50, "centroid_row": 10, "centroid_col": 10}, ((1, 2),))
+    related = Fact(
+        "a", None, 2, None, {"ratio": 0.5, "distance_px": 4, "offset_row": 1, "offset_col": -2}, ((2,), (1,))
+    )
+    slices, scans = to_tensors(store, Facts((), store.classes, (), (together, related)), [2, 1])
+    assert {name for name in slices if "(" in name} == {"size(1+2)", "centroid(1+2)", "present(1+2)"}
+    assert slices["size(1+2)"][:, 0, 0].tolist()[1] == 200
+    assert slices["size(1+2)"].isnan().sum() == 2
+    torch.testing.assert_close(slices["centroid(1+2)"][1], torch.tensor([[20.5, 20.5]]))
+    assert {name: scans[name][0, 0].tolist() for name in ("ratio(1:2)", "distance(1:2)", "offset(1:2)")} == {
+        "ratio(1:2)": [0.5],
+        "distance(1:2)": [8],
+        "offset(1:2)": [2, -4],
+    }
+    assert to_tensors(store, Facts((), store.classes, (), (together, related)), [2])[0].keys() == slices.keys() - {
+        "size(1+2)",
+        "centroid(1+2)",
+        "present(1+2)",
+    }

@@ -260,7 +260,8 @@ def test_training_never_opens_the_truth(store, monkeypatch) -> None:
 
 def test_no_way_leads_from_a_batch_to_the_truth(store) -> None:
     assert [field.name for field in fields(Batch)] == ["image", "annotation", "zoom"]
-    known = ["label", "facts", "scan_facts", "scans", "label_weight", "rim", "rest", "patches", "part"]
+    known = ["label", "facts", "scan_facts", "scans", "label_weight", "rim", "rest", "patches", "index", "scan_index"]
+    known += ["part"]
     assert [field.name for field in fields(Annotation)] == known
     assert list(inspect.signature(Supervision.__call__).parameters) == ["self", "logits", "image", "annotation"]
     samples = load(store, "weak")

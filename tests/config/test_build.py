@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from inbounds import Ascent, Exact, Known, Supervision
+from inbounds import Ascent, Common, Exact, Known, Supervision
 from inbounds.batches.fact_tensors import to_tensors
+from inbounds.batches.samples import load
 from inbounds.config import Settings, network_of, read_settings, supervision_of
 from inbounds.errors import BadInput
 from inbounds.store.facts import Facts
@@ -228,3 +229,54 @@ def test_facts_that_exclude_each_other_are_refused_by_name(tmp_path: Path) -> No
     assert built(", lower=50, upper=200", "image", "RV").constraints
     with pytest.raises(BadInput, match=r"store: b, class RV: its own size \(59.5 to 80.5\)"):
         built(", upper=50", "volume", "RV")
+
+
+def test_relations_and_several_classes_together(tmp_path: Path) -> None:
+    """From a table of facts and settings to bounds on a batch."""
+    store = make_store(tmp_path / "store")
+    lines = ["case,slice,class,size_px,ratio", "a,0,RV,40", "a,0,LV,60", "b,0,RV+LV,120", "a,0,RV:LV,,0.5"]
+    (tmp_path / "sizes.csv").write_text("\n".join(lines))
+    store.import_facts(tmp_path / "sizes.csv", "sizes")
+    both = "{statistic='size', bounds={kind='individual', relative=0.1}, classes=['RV+LV'], scale='typical'}"
+    ratios = "{statistic='ratio', bounds={kind='individual', absolute=0.1}, classes=['RV', 'LV'], class_weight=[2]}"
+    inside = "{statistic={name='inclusion', reach=2}, bounds={kind='common', lower=0.9}, classes=['RV', 'RV+LV']}"
+    changes = [f"constraints.both={both}", f"constraints.ratios={ratios}", f"constraints.inside={inside}"]
+    settings = read_settings("partial", None, changes)
+    union, ratio, inclusion = supervision_of(settings, store, ["RV", "LV"], "sizes").constraints
+    assert union.classes == ((1, 2),)
+    assert union.typical == [[110.0]]
+    assert (ratio.classes, ratio.class_weight) == ((1, 2), [[2.0]])
+    assert inclusion.classes == (1, (1, 2))
+    samples = load(store, "full", facts="sizes", classes=["RV", "LV"])
+    batch = samples.batch(torch.tensor([0, 3, 1]))
+    probs = torch.full((3, 3, 32, 32), 1 / 3)
+    bounds = union.interval(probs, batch.image, batch.annotation)
+    torch.testing.assert_close(bounds.lower[:, 0, 0], torch.tensor([90, 108, -torch.inf]))
+    torch.testing.assert_close(bounds.upper[:, 0, 0], torch.tensor([110, 132, torch.inf]))
+    bounds = ratio.interval(probs, batch.image, batch.annotation)
+    torch.testing.assert_close(bounds.upper[:, 0, 0], torch.tensor([0.6, torch.inf, torch.inf]))
+    bounds = inclusion.interval(probs, batch.image, batch.annotation)
+    torch.testing.assert_close(bounds.lower[:, 0, 0], torch.tensor([0.9, -torch.inf, -torch.inf]))
+    with pytest.raises(BadInput, match="both: class 'MYO' is not trained"):
+        supervision_of(read_settings("partial", None, [changes[0].replace("LV", "MYO")]), store, ["RV", "LV"], "sizes")
+    one = changes[1].replace("['RV', 'LV']", "['RV']")
+    with pytest.raises(BadInput, match=r"constraints.ratios: ratio is of 2 regions: name them"):
+        supervision_of(read_settings("partial", None, [one]), store, ["RV", "LV"], "sizes")
+
+
+def test_a_common_range_of_what_turns_with_images_is_refused_where_they_are_turned() -> None:
+    order = "constraints.order={statistic='offset', bounds={kind='fixed', lower=[[-inf, 5]]}, classes=['RV', 'LV']}"
+    assert read_settings("partial", None, [order, "augment.zoom=1.1"]).constraints["order"].bounds["lower"][0][1] == 5
+    with pytest.raises(BadInput, match=r"fixed bounds on offset .*; set augment.flip=false, or bring facts"):
+        read_settings("partial", None, [order, "augment.flip=true"])
+    sized = "constraints.near={statistic='distance', bounds={kind='fixed', upper=9}, classes=['RV', 'LV']}"
+    assert read_settings("partial", None, [sized, "augment.flip=true"]).constraints
+
+
+def test_a_population_takes_the_place_of_a_range(store: Store) -> None:
+    (constraint,) = made(
+        store, "common", "constraints.size.bounds.mean=300", "constraints.size.bounds.sd=50"
+    ).constraints
+    assert constraint.bounds == Common(200, 400)
+    with pytest.raises(BadInput, match="give mean and sd, or lower and upper, or a patient"):
+        made(store, "common", "constraints.size.bounds.mean=300")

@@ -343,3 +343,10 @@ def test_bounds_of_ones_own() -> None:
     image = torch.full((3, 1, 4, 4), 0.5)
     violation = Constraint(mean_intensity, Darker()).violation(PROBS, image)
     torch.testing.assert_close(violation, torch.full((3, 2, 1), 0.25))
+
+
+def test_the_range_of_a_population() -> None:
+    assert Common.around([100.0, 50.0], [10.0, 5.0]) == Common([80, 40], [120, 60])
+    assert Common.around(100, 10, within=1) == Common(90, 110)
+    with pytest.raises(ValueError, match="an SD of 0 or more, not 100 and -1"):
+        Common.around(100, -1)

@@ -26,6 +26,7 @@ from inbounds import (
     centroid,
     size,
 )
+from inbounds.regions.region import select
 
 INF = math.inf
 every_method = pytest.mark.parametrize("project", [Exact(), Ascent(early_stop="off")], ids=["exact", "ascent"])
@@ -75,7 +76,8 @@ def by_scipy(probs: np.ndarray, lower: list[float], upper: list[float], classes:
 
     simplex = np.tile(np.eye(P), (1, K))
     rules = [{"type": "eq", "fun": lambda q: simplex @ q - 1, "jac": lambda _: simplex}]
-    for row, low, high in zip([total_of(k) for k in classes], lower, upper, strict=True):
+    rows = [sum(total_of(k) for k in ([one] if isinstance(one, int) else one)) for one in classes]
+    for row, low, high in zip(rows, lower, upper, strict=True):
         rules.append({"type": "ineq", "fun": lambda q, r=row, b=low: r @ q - b, "jac": lambda _, r=row: r})
         rules.append({"type": "ineq", "fun": lambda q, r=row, b=high: b - r @ q, "jac": lambda _, r=row: -r})
     found = minimize(
@@ -103,6 +105,12 @@ def by_scipy(probs: np.ndarray, lower: list[float], upper: list[float], classes:
         (3, [1, 2], [7.0, 0.0], [8.0, 1.0]),
         (3, [1, 2], [4.0, 0.0], [16.0, 16.0]),
         (3, [2, 1], [6.0, 7.0], [6.0, 16.0]),
+        (3, [(1, 2)], [3.0], [4.0]),
+        (3, [(1, 2)], [13.0], [14.0]),
+        (4, [(1, 2), 3], [2.0, 6.0], [3.0, 7.0]),
+        (3, [1, (1, 2)], [1.0, 3.0], [2.0, 4.0]),
+        (3, [1, 2, (1, 2)], [1.0, 1.0, 0.0], [9.0, 9.0, 3.0]),
+        (4, [(1, 2), (2, 3)], [9.0, 9.0], [9.0, 9.0]),
     ],
 )
 def test_minimises_the_divergence(K, classes, lower, upper) -> None:
@@ -312,3 +320,53 @@ def test_no_gradient_passes() -> None:
 def test_refuses(make, message) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("classes", "lower", "upper", "wanted"),
+    [
+        ([1, 2], [12.0, 10.0], [16.0, 16.0], [9.0, 7.0]),  # 22 of 16 pixels: both give 3
+        ([1, 2], [16.0, 1.0], [16.0, 1.0], [15.5, 0.5]),
+        ([1, (1, 2)], [8.0, 0.0], [9.0, 4.0], [6.0, 6.0]),  # a part of 8 in a whole of 4: they meet
+    ],
+)
+def test_bounds_that_cannot_hold_together_give_way_to_the_nearest_that_can(classes, lower, upper, wanted) -> None:
+    log_probs, known = prediction(1, 3, 4, 4, seed=5), Annotation(unlabelled(1, 4, 4))
+    made = Exact()(log_probs, known.label, interval([lower], [upper]), classes)
+    found = select(sizes(made), classes)[0]
+    torch.testing.assert_close(found, torch.tensor(wanted).double(), atol=0.02, rtol=0)
+    for bounds, can in ((Fixed(lower, upper), False), (Fixed(None, upper), True)):
+        assert Proposals(Constraint(size, bounds, weight=0, classes=classes)).possible(log_probs, known).item() == can
+
+
+@pytest.mark.parametrize("holds", [True, False], ids=["possible", "impossible"])
+def test_the_order_of_classes_does_not_matter(holds) -> None:
+    log_probs, generator = prediction(3, 4, 8, 8, seed=7), torch.Generator().manual_seed(1)
+    lower = torch.tensor([[20.0, 10.0, 5.0], [30.0, 2.0, 4.0], [10.0, 30.0, 1.0]]) * (1 if holds else 3)
+    first = Exact()(log_probs, unlabelled(3, 8, 8), Interval(lower[..., None], lower[..., None] + 2), [1, 2, 3])
+    for _ in range(5):
+        order = torch.randperm(3, generator=generator)
+        mixed = Interval(lower[:, order, None], lower[:, order, None] + 2)
+        again = Exact()(log_probs, unlabelled(3, 8, 8), mixed, (order + 1).tolist())
+        torch.testing.assert_close(again.softmax(1), first.softmax(1), atol=1e-4, rtol=0)
+        names = torch.cat([torch.zeros(1, dtype=torch.long), order + 1])  # the network's outputs change places
+        renamed = Exact()(log_probs[:, names], unlabelled(3, 8, 8), mixed, [1, 2, 3])
+        torch.testing.assert_close(renamed.softmax(1), first.softmax(1)[:, names], atol=1e-4, rtol=0)
+    assert meets(sizes(first)[:, 1], *(10, 32)) or not holds
+
+
+def test_more_labelled_than_allowed_is_told_and_what_is_labelled_stays() -> None:
+    label = unlabelled(2, 4, 4)
+    label[:, 0] = 1
+    proposals = Proposals(Constraint(size, Fixed(1, [2, 3]), weight=0), harden=False)
+    known = Annotation(torch.stack([label[0], unlabelled(1, 4, 4)[0]]))
+    log_probs = prediction(2, 3, 4, 4)
+    assert proposals.possible(log_probs, known).tolist() == [False, True]
+    made = proposals(log_probs, known).flatten(2).sum(-1)
+    torch.testing.assert_close(made[0, 1], torch.tensor(4.0), atol=0.02, rtol=0)
+
+
+def test_all_classes_together_cannot_be_bounded() -> None:
+    everything = Proposals(Constraint(size, Fixed(1, 2), weight=0, classes=[(0, 1)]))
+    with pytest.raises(ValueError, match="all classes together have all pixels"):
+        everything(prediction(1, 2, 4, 4), Annotation(unlabelled(1, 4, 4)))

@@ -313,6 +313,8 @@ def known_facts(draw) -> Fact:
     )
 
 
+# What checks types while tests run looks at an item drawn at random.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=st.lists(known_facts(), max_size=6, unique_by=lambda fact: (fact.case, fact.slice, fact.klass)))
 def test_what_is_written_reads_back(tmp_path, facts) -> None:
@@ -368,3 +370,85 @@ def test_what_cannot_be_true_or_may_be_misread_is_refused(tmp_path: Path, header
         read(tmp_path, header, line)
     with pytest.raises(BadInput, match=r"facts.csv: a quotation mark is not closed, which hides the lines below it"):
         read(tmp_path, header + ',"note', line, line)
+
+
+def test_rows_of_several_classes_and_of_relations(tmp_path) -> None:
+    """Written and read again they are the same, and they stand beside those of classes."""
+    file = table(
+        tmp_path,
+        "case,slice,class,size_px,ratio,offset_row,offset_col,distance_mm",
+        "patient002_ED,1,LV,40",
+        "patient002_ED,1,LV + RV,100-140",
+        "patient002_ED,,RV:LV,,0.5-0.75,3,-4,5",
+    )
+    facts = Facts.read(file, CLASSES, CASES)
+    union = Fact("patient002_ED", 1, 1, None, {"size_px_min": 100, "size_px_max": 140}, ((1, 2),))
+    numbers = {"ratio_min": 0.5, "ratio_max": 0.75, "offset_row": 3, "offset_col": -4, "distance_mm": 5}
+    related = Fact("patient002_ED", None, 1, None, numbers, ((1,), (2,)))
+    assert facts.rows == (row("patient002_ED", 1, 2, size_px=40),)
+    assert facts.relations == (union, related)
+    facts.write(tmp_path / "again.csv")
+    again = Facts.read(tmp_path / "again.csv", CLASSES, CASES)
+    assert (again.rows, again.relations) == (facts.rows, facts.relations)
+    other = replace(facts, rows=(), relations=(replace(related, known={"ratio_min": 0.5, "inclusion": 0.9}),))
+    assert facts.merged(other, "here").relations[1].known == numbers | {"inclusion": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("patient002_ED,1,RV:LV,40", r"size_px is of a class, or of several together, as LV\+MYO; write it into a row"),
+        ("patient002_ED,1,LV,,0.5", "ratio is of two regions, as LV:RV; write it into a row of its own"),
+        ("patient002_ED,1,LV+LV,40", r"class is LV\+LV; write different classes"),
+        ("patient002_ED,1,LV:RV:LV,,0.5", "class is LV:RV:LV; write different classes, as"),
+        ("patient002_ED,1,LV+MYO,40", "no class 'MYO'"),
+        ("patient002_ED,1,LV:RV,,-0.5", "ratio is -0.5; it is 0 or more"),
+        ("patient002_ED,1,LV:RV,,,1.5", "inclusion is 1.5; it is a share, from 0 to 1"),
+    ],
+)
+def test_relations_that_cannot_be(tmp_path, line, message) -> None:
+    with pytest.raises(BadInput, match=f"line 2: {message}"):
+        read(tmp_path, "case,slice,class,size_px,ratio,inclusion", line)
+
+
+def test_an_earlier_number_and_a_plausible_change_are_a_range(tmp_path) -> None:
+    (one,) = read(tmp_path, "case,class,volume_ml,change", "large,LV,100,0.1")
+    assert one.known == pytest.approx({"volume_ml_min": 90, "volume_ml_max": 110})
+    (one,) = read(tmp_path, "case,class,volume_ml,change", "large,LV,100,-0.2-0.5")
+    assert one.known == pytest.approx({"volume_ml_min": 80, "volume_ml_max": 150})
+    (one,) = read(tmp_path, "case,class,volume_ml,change_max", "large,LV,100,0.5")
+    assert one.known == pytest.approx({"volume_ml_min": 100, "volume_ml_max": 150})
+    (one,) = read(tmp_path, "case,class,volume_ml,change", "large,LV,100,-1-0")
+    assert one.known == {"volume_ml_max": 100}
+
+
+def test_a_population_is_a_range_for_every_scan_that_says_nothing_itself(tmp_path) -> None:
+    header = "case,class,present,size_px,sd"
+    found = read(
+        tmp_path, header, "*,LV,,300,50", "large,LV,,123", "patient001_ED,LV,0", "patient002_ED,LV", "*,RV,,9,6"
+    )
+    wanted = {"size_px_min": 200, "size_px_max": 400}
+    assert {(f.case, f.klass): (f.present, f.known) for f in found} == {
+        ("large", 2): (None, {"size_px": 123}),
+        ("patient001_ED", 2): (False, {}),
+        ("patient002_ED", 2): (None, wanted),
+        **{(case, 1): (None, {"size_px_max": 21}) for case in CASES},
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("*,1,LV,9,,2", "slice is 1 of every scan; leave it empty: whole scans are meant"),
+        ("large,,LV,,,2", "sd is of one number, and the row has 0"),
+        ("large,,LV,1-9,,2", "sd is of one number, and the row has 2"),
+        ("large,,LV,9,0.1,2", "sd is 2; give 0 or more, or a change, not both"),
+        ("large,,LV,9,,-2", "sd is -2; give 0 or more"),
+        ("large,,LV,9,0.5-0.1", "change goes from 0.5 to 0.1"),
+        ("large,,LV,9,-3-1", "change is -3-1, a share"),
+        ("*,,LV,99999999999,0.1", "is more than there are"),
+    ],
+)
+def test_populations_and_changes_that_cannot_be(tmp_path, line, message) -> None:
+    with pytest.raises(BadInput, match=f"line 2: .*{message}"):
+        read(tmp_path, "case,slice,class,size_px,change,sd", line)

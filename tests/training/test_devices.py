@@ -43,6 +43,13 @@ VARIANTS: dict[str, tuple[str, list[str]]] = {
             "regularisers.border={term={name='border', reach=1}, weight=1.0}",
         ],
     ),
+    **{
+        f"multipliers, {recipe}": (
+            recipe,
+            [PLAIN, "training.batch=3", "constraints.size.penalty={name='multipliers',step_size=0.5}"],
+        )
+        for recipe in ("individual", "volume")
+    },
     "hybrid": ("individual", [PLAIN, "hybrid.full_scans=1", "hybrid.weak_label_weight=0.5"]),
 }
 

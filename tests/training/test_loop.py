@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import signal
 import subprocess
@@ -139,8 +140,9 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path,
         ["training.data_on_device=false"],
         ["training.schedule=cosine", f"regularisers.border={{{BORDER}, schedule='lr'}}"],
         ["training.ema=0.9", "network={name='unet', settings={width=4}}"],
+        ["constraints.size.penalty={name='multipliers', step_size=0.5}", "training.batch=2"],
     ],
-    ids=["plateau", "averaged", "streamed", "fading", "unet"],
+    ids=["plateau", "averaged", "streamed", "fading", "unet", "multipliers"],
 )
 def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store, more: list[str]) -> None:
     """Stopped after each epoch, in a new trainer each time, as a run that was never stopped."""
@@ -163,6 +165,18 @@ def test_augmentation_and_resume_meet_bit_for_bit(tmp_path: Path, store: Store, 
         except KeyboardInterrupt:
             continue
     assert kept(whole) == kept(pieces)
+
+
+def test_bounds_that_cannot_hold_together_are_told_before_the_first_step(tmp_path: Path, store: Store) -> None:
+    def notes(name: str, *changes: str, classes: tuple[str, ...] = ("LV", "RV")) -> tuple[str, ...]:
+        exact = "proposals.project=exact"
+        run = start(tmp_path / name, store, "proposals_common", exact, *changes, classes=list(classes))
+        return Trainer(run).notes
+
+    assert notes("well") == ()
+    (told,) = notes("wrong", "constraints.size.bounds.lower=2000", "constraints.size.bounds.upper=2300")
+    assert re.match(r"Warning: bounds cannot hold together on phantom\d+_E[DS] slice \d+, ", told)
+    assert told.endswith("; the nearest that can are kept to")
 
 
 def test_streamed_data_train_as_resident_ones(tmp_path: Path, store: Store) -> None:

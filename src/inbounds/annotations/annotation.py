@@ -33,8 +33,10 @@ class Annotation(Holding):
         label: Class of each pixel, 0 for background and `UNLABELLED` (255) where unknown. Any integer type.
         facts: What is known of each image, by name: `present` (1, 0), `size`, `centroid`, ... Each is `(B, K, M)`
             with a column for every class, background included. NaN means unknown. `size_min` and `size_max` are the
-            ends of a range. `cut` is 1 where part of the region may lie outside the image, as after a shift: lower
-            bounds are then open, and all bounds on averages. Where it is NaN, labels and prediction at the rim decide.
+            ends of a range. What is known of several classes together, or of a relation, is `(B, 1, M)`, and called
+            `size(1+2)` or `ratio(1:2)`. `cut` is 1 where part of the region may lie outside the image, as after a
+            shift: lower bounds are then open, and all bounds on averages. Where it is NaN, labels and prediction at the
+            rim decide.
         scan_facts: The same of whole scans, `(S, K, M)`.
         scans: Which images are slices of the same scan. `None` when every image is a scan of its own.
         label_weight: How much the labels of each image count in the loss. `None` when all count alike, as 1.
@@ -42,6 +44,8 @@ class Annotation(Holding):
         rest: What the batch does not show of its scans. `None` when it holds whole scans.
         patches: Which part of its own image each image of the batch is, where these are not whole: facts are of what
             they were cut from. Of whole scans, `Patches` in the place of `scans` say so.
+        index: Which image of the data set each is, for penalties that remember images. `None` when nobody asks.
+        scan_index: The same of scans.
         part: Which images of the batch these are, where several processes share it: losses are then of all of it.
 
     Example:
@@ -59,6 +63,8 @@ class Annotation(Holding):
     rim: Bool[Tensor, "B *space"] | None = None
     rest: Rest | None = None
     patches: Patches | None = None
+    index: Integer[Tensor, " B"] | None = None
+    scan_index: Integer[Tensor, " S"] | None = None
     part: Part | None = None
 
     def __post_init__(self) -> None:
@@ -83,6 +89,9 @@ class Annotation(Holding):
                 f"{tuple(self.rim.shape)}"
             )
         scans = self.batch if self.scans is None else self.scans.count
+        for name, index, rows in (("index", self.index, self.batch), ("scan_index", self.scan_index, scans)):
+            if index is not None and (index.shape != (rows,) or index.is_floating_point()):
+                raise ValueError(f"{name} must be whole numbers ({rows},), not {index.dtype} {tuple(index.shape)}")
         for rows, facts, what in ((self.batch, self.facts, "images"), (scans, self.scan_facts, "scans")):
             for name, fact in facts.items():
                 if not fact.is_floating_point() or fact.ndim != 3 or fact.shape[0] != rows:
@@ -107,15 +116,17 @@ class Annotation(Holding):
         self.check_labels(classes)
         for facts in (self.facts, self.scan_facts):
             for name, fact in facts.items():
-                if fact.shape[1] != classes:
+                base, bracket, of = name.partition("(")
+                if fact.shape[1] != (1 if bracket else classes):
                     raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but there are {classes} classes")
                 bad, wanted = fact.isinf(), "finite, or NaN for unknown"
-                if name == "present":
+                if base == "present":
                     bad, wanted = ~(fact.isnan() | (fact == 0) | (fact == 1)), "0, 1 or NaN"
                 if bool(bad.any()):
                     at = tuple(bad.nonzero()[0].tolist())
                     raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}: it must be {wanted}")
-                other = facts.get(f"{name.removesuffix('_min')}_max") if name.endswith("_min") else None
+                high = f"{base.removesuffix('_min')}_max{bracket}{of}"
+                other = facts.get(high) if base.endswith("_min") else None
                 if other is not None and bool((fact > other).any()):
                     at = tuple((fact > other).nonzero()[0].tolist())
                     raise ValueError(f"fact {name!r} is {float(fact[at])} at index {at}, above its other end")

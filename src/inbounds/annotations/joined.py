@@ -64,7 +64,17 @@ def joined(annotations: Sequence[Annotation], **_: object) -> Annotation:
         label_weight,
         rim,
         patches=patches if isinstance(patches, Patches) else None,
+        index=_numbers([one.index for one in annotations], "index"),
+        scan_index=_numbers([one.scan_index for one in annotations], "scan_index"),
     )
+
+
+def _numbers(parts: Sequence[Tensor | None], name: str) -> Tensor | None:
+    """Numbers of images or scans one after the other."""
+    known = [part for part in parts if part is not None]
+    if known and len(known) < len(parts):
+        raise ValueError(f"some annotations say which images they are of (`{name}`), some do not")
+    return torch.cat(known) if known else None
 
 
 default_collate_fn_map[Annotation] = joined
@@ -80,7 +90,7 @@ def chosen(annotation: Annotation, images: int | slice | Sequence[int] | Tensor)
     index = every[[images] if isinstance(images, int) else list(images) if isinstance(images, Sequence) else images]
     if annotation.rest is not None or annotation.part is not None:
         raise ValueError("what is remembered of scans (`rest`), or shared by processes (`part`), is of a whole batch")
-    scans, scan_facts = annotation.scans, annotation.scan_facts
+    scans, scan_facts, order = annotation.scans, annotation.scan_facts, index
     if scans is None:
         scan_facts = {name: fact[index] for name, fact in scan_facts.items()}
     else:
@@ -103,6 +113,8 @@ def chosen(annotation: Annotation, images: int | slice | Sequence[int] | Tensor)
         label_weight=None if annotation.label_weight is None else annotation.label_weight[index],
         rim=None if annotation.rim is None else annotation.rim[index],
         patches=patches if isinstance(patches, Patches) else None,
+        index=None if annotation.index is None else annotation.index[index],
+        scan_index=None if annotation.scan_index is None else annotation.scan_index[order],
     )
 
 

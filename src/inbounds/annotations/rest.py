@@ -12,6 +12,7 @@ from torch import Tensor
 
 from inbounds.ranks import Part
 from inbounds.regions.holding import Holding
+from inbounds.regions.region import Region, any_of, select
 from inbounds.regions.scans import Scans
 
 
@@ -47,11 +48,10 @@ class Rest(Holding):
     complete: Bool[Tensor, "S K 1"]
     part: Part | None = None
 
-    def of(self, classes: Sequence[int]) -> Rest:
-        """The same of some classes."""
-        names = ("stored", "seen", "others", "complete")
-        some: dict[str, Any] = {name: torch.stack([getattr(self, name)[:, k] for k in classes], 1) for name in names}
-        return replace(self, **some)
+    def of(self, regions: Sequence[Region]) -> Rest:
+        """The same of some regions."""
+        every: dict[str, Any] = {name: ~any_of(~getattr(self, name), regions) for name in ("seen", "complete")}
+        return replace(self, stored=select(self.stored, regions), others=select(self.others, regions), **every)
 
     def each(
         self, sizes: Float[Tensor, "B K 1"], cut: Bool[Tensor, "B K 1"]

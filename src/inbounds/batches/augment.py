@@ -121,7 +121,7 @@ class Augment:
         return Motion((height, width), turn, shift, factor, gain, offset)
 
     def _facts(self, facts: dict[str, Tensor], motion: Motion, cut: Tensor | None = None) -> dict[str, Tensor]:
-        for name, columns in given_columns().items():
+        for name, columns in (*given_columns().items(), *given_columns(2).items()):
             facts |= columns.follow(facts, name, motion)
         if self.stays_on_grid or not facts:
             return facts

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from inbounds.regions import Geometry, statistics
 from inbounds.regions.facts import range_of
+from inbounds.regions.region import fact_name
 from inbounds.store.facts import Fact, Facts, given_columns
 from inbounds.store.record import Record
 from inbounds.store.store import Store
@@ -25,18 +26,22 @@ def to_tensors(store: Store, facts: Facts | None, classes: Sequence[int]) -> tup
     channel, the others being unknown. Chosen classes become columns 1, 2, ...; column 0 is the background, of which
     nothing is known. NaN means unknown. Where anybody gave a range, its ends are facts too, such as `size_min` and
     `size_max`. A scan's size, if nobody gave it, is the sum over its slices once all of them are known; `added_up` says
-    so. Where slices were cropped and a region may reach beyond, `cut` says so; it is NaN where nobody knows.
+    so. Where slices were cropped and a region may reach beyond, `cut` says so; it is NaN where nobody knows. What is
+    known of several classes together, or of a relation, has a name of its own, as `fact_name` gives it.
 
     Returns:
         Facts by name, `(N, K, M)` for slices and `(scans, K, M)` for scans.
     """
     column = {value: number for number, value in enumerate(classes, start=1)}
     order = {record.name: number for number, record in enumerate(store.records)}
-    known = [
-        (fact, _on_grid(fact, store.records[order[fact.case]].geometry(fact.slice)))
-        for fact in facts or ()
-        if fact.klass in column
-    ]
+    known, related = (
+        [
+            (fact, _on_grid(fact, store.records[order[fact.case]].geometry(fact.slice)))
+            for fact in some
+            if all(klass in column for region in fact.key[2] for klass in region)
+        ]
+        for some in (((), ()) if facts is None else (facts.rows, facts.relations))
+    )
     width = {"present": 1}
     for name, columns in given_columns().items():
         ends = [end for end in range_of(name) if any(values.keys() & range_of(name) for _, values in known)]
@@ -52,12 +57,37 @@ def to_tensors(store: Store, facts: Facts | None, classes: Sequence[int]) -> tup
             table, rows_of = slices, [record.first + number for number in record.showing(fact.slice)]
         for name, value in values.items():
             table[name][rows_of, column[fact.klass], : len(value)] = torch.tensor(value)
+    relations = _relations(store, order, related, column, rows)
     for name in given_columns():
         if statistics[name].presence is not None:
             _add_up(store, name, slices, scans)
     if any(_may_be_cut(record) for record in store.records):
         _mark_cut(store, slices, scans)
-    return slices, scans
+    return slices | relations[0], scans | relations[1]
+
+
+def _relations(
+    store: Store,
+    order: Mapping[str, int],
+    known: Sequence[tuple[Fact, Mapping[str, Sequence[float]]]],
+    column: Mapping[int, int],
+    rows: Sequence[int],
+) -> tuple[Table, Table]:
+    """What is known of several classes together, and of relations, by names of their own."""
+    tables: tuple[Table, Table] = {}, {}
+    for fact, values in known:
+        record, whole = store.records[order[fact.case]], fact.slice is None
+        at = [order[fact.case]] if fact.slice is None else [record.first + n for n in record.showing(fact.slice)]
+        regions = [[column[klass] for klass in region] for region in fact.regions]
+        for name, value in values.items():
+            wide = store.channels if name != "present" and _channels(fact, name) else len(value)
+            empty = torch.full((rows[whole], 1, wide), torch.nan)
+            tables[whole].setdefault(fact_name(name, *regions), empty)[at, 0, : len(value)] = torch.tensor(value)
+    return tables
+
+
+def _channels(fact: Fact, name: str) -> bool:
+    return any(columns.channels for one, columns in fact.columns.items() if name in (one, *range_of(one)))
 
 
 def _add_up(store: Store, name: str, slices: Table, scans: Table) -> None:
@@ -119,7 +149,7 @@ def _on_grid(fact: Fact, geometry: Geometry) -> dict[str, list[float]]:
     """The fact's numbers by name, those of statistics that somebody gave; an absent region measures nothing."""
     there = fact.is_present(geometry)
     values = {} if there is None else {"present": [float(there)]}
-    for name, columns in given_columns().items():
+    for name, columns in fact.columns.items():
         sides = fact.values(columns, geometry)
         if there is False and statistics[name].presence is not None:
             sides = ([0.0], [math.nan], [math.nan])

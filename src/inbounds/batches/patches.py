@@ -22,7 +22,7 @@ from inbounds.annotations.annotation import UNLABELLED, Annotation
 from inbounds.batches.augment import Augment
 from inbounds.batches.samples import Batch, Samples
 from inbounds.ranks import Part
-from inbounds.regions import Patches, statistics
+from inbounds.regions import Patches
 from inbounds.regions.facts import range_of
 
 CUBIC = 2.0
@@ -263,16 +263,18 @@ class PatchSamples:
             None if weight is None else weight[slices],
             rim,
             patches=alone,
+            index=slices,
+            scan_index=shown.scan,
         )
 
 
 def in_space(facts: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Facts of scans as those of volumes: of a position, rows and columns alone are known."""
-    positions = [one for name in statistics if name == "centroid" for one in (name, *range_of(name))]
+    positions = [one for name in ("centroid", "offset") for one in (name, *range_of(name))]
     padded = {
-        name: torch.cat([torch.full_like(facts[name][..., :1], torch.nan), facts[name]], dim=2)
-        for name in positions
-        if name in facts
+        name: torch.cat([torch.full_like(fact[..., :1], torch.nan), fact], dim=2)
+        for name, fact in facts.items()
+        if name.partition("(")[0] in positions
     }
     return {**facts, **padded}
 

@@ -125,7 +125,7 @@ class Samples:
 
     def batch(self, index: Int[Tensor, " B"], held: Held | None = None) -> Batch:
         """Slices by position, each by itself, which may have been read already."""
-        return self._batch(index, {}, None, held)
+        return self._batch(index, {}, None, None, held)
 
     def group(self, scans: Sequence[int]) -> Group:
         """Some whole scans, ready for use."""
@@ -149,7 +149,7 @@ class Samples:
     def whole(self, group: Group, held: Held | None = None) -> Batch:
         """All slices of some scans, for constraints on whole volumes; they may have been read already."""
         facts = {name: fact[group.which] for name, fact in self.scan_facts.items()}
-        return self._batch(group.index, facts, group.scans, held)
+        return self._batch(group.index, facts, group.scans, group.which, held)
 
     def wholes(self, groups: Sequence[Group]) -> Iterator[Batch]:
         """The same of several groups, one after the other."""
@@ -163,14 +163,20 @@ class Samples:
         return self.whole(self.group(scans))
 
     def _batch(
-        self, index: Tensor, scan_facts: Mapping[str, Tensor], scans: Scans | None, held: Held | None = None
+        self,
+        index: Tensor,
+        scan_facts: Mapping[str, Tensor],
+        scans: Scans | None,
+        which: Tensor | None,
+        held: Held | None = None,
     ) -> Batch:
         here = index.to(self.device)
         images, labels = self._held(index) if held is None else held
         stored, label = images.to(self.device, non_blocking=True), labels.to(self.device, non_blocking=True)
         facts = {name: fact[here] for name, fact in self.facts.items()}
         label_weight = None if self.label_weight is None else self.label_weight[here]
-        return Batch(as_float(stored), Annotation(label, facts, scan_facts, scans, label_weight))
+        annotation = Annotation(label, facts, scan_facts, scans, label_weight, index=here, scan_index=which)
+        return Batch(as_float(stored), annotation)
 
     def _held(self, index: Tensor) -> Held:
         """Some slices, from memory or from the disk."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from inbounds.cli.shared import Json, Seed, StorePath, answer, listed, open_store
 from inbounds.errors import BadInput
 from inbounds.locks import locked
+
+if TYPE_CHECKING:
+    from inbounds.store.facts import Facts
+    from inbounds.store.sentences import Heard
 
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace one of this name; what was trained on it stays bound to the old.")
@@ -132,22 +136,51 @@ def facts(
         Path | None, typer.Option("--template", help="Write an empty table for all slices and classes, to fill in.")
     ] = None,
     overwrite: Overwrite = False,
+    reports: Annotated[
+        Path | None, typer.Option("--reports", help="Or sentences of reports: a CSV of case and report.")
+    ] = None,
+    words: Annotated[
+        list[str] | None, typer.Option("--word", help='What reports call a class, as "left ventricle=LV"; repeat it.')
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what is understood and what is not, and bring in nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Bring what people know into a store, or take it out: sizes, centres, presence, in the units of the scans."""
     opened = open_store(store)
-    if sum(x is not None for x in (import_file, export_file, template)) != 1:
-        raise BadInput("give one of --import, --export and --template")
-    if not name and template is None:
+    if sum(x is not None for x in (import_file, export_file, template, reports)) != 1:
+        raise BadInput("give one of --import, --reports, --export and --template")
+    bring = import_file is not None or reports is not None
+    if not name and template is None and not (dry_run and bring):
         raise BadInput("say which facts, with --name")
-    if import_file is not None:
+    if (words and reports is None) or (dry_run and not bring):
+        raise BadInput(f"{'--word goes with --reports' if words else '--dry-run goes with --import and --reports'}")
+    if bring:
         from inbounds.store.doubts import of_all
+        from inbounds.store.sentences import read_sentences
 
-        read = opened.import_facts(import_file, name, overwrite=overwrite)
+        said: list[dict[str, Any]] = []
+        if reports is None:
+            assert import_file is not None
+            read = opened.read_facts(import_file)
+        else:
+            found = read_sentences(reports, opened.classes, opened.cases, _words(words or []))
+            read, said = found.facts, [_told(one, found.facts) for one in found.heard]
+            if not dry_run and not read.rows:
+                raise BadInput(f"{reports}: nothing was understood; see what there is with --dry-run")
+        if not dry_run:
+            opened.add_facts(name, lambda: read, overwrite=overwrite)
         notes = of_all(opened, read)
+        left = [one for one in said if "reason" in one]
+        notes += [f"{one['where']}: {one['part']!r} was not understood: {one['reason']}" for one in left]
         _warn(notes)
-        text = f"{store}: {len(read.rows)} facts as {name!r}" + _aside(read.ignored)
-        answer(as_json, text, store=store, facts=name, rows=len(read.rows), ignored=read.ignored, notes=notes)
+        count = len(read.rows) + len(read.relations)
+        text = f"{store}: {count} facts" + ("; nothing was brought in" if dry_run else f" as {name!r}")
+        lines = [f"{one['where']}: {one['part']!r}: {one['fact']}" for one in said if "fact" in one] if dry_run else []
+        shown = "\n".join([*lines, text + _aside(read.ignored)])
+        kept = None if dry_run else name
+        answer(as_json, shown, store=store, facts=kept, rows=count, ignored=read.ignored, notes=notes, sentences=said)
         return
     target = export_file or template
     assert target is not None
@@ -157,6 +190,28 @@ def facts(
         table = opened.facts(name) if export_file else opened.empty_facts()
         table.write(target)
     answer(as_json, f"{target}: written", store=store, written=target, rows=len(table.rows))
+
+
+def _words(written: Sequence[str]) -> dict[str, str]:
+    """What classes are called in reports."""
+    pairs = [text.partition("=") for text in written]
+    if wrong := [text for text, (word, _, klass) in zip(written, pairs, strict=True) if not word.strip() or not klass]:
+        raise BadInput(f'--word {wrong[0]}: write it as word=class, such as "left ventricle=LV"')
+    return {word.strip(): klass.strip() for word, _, klass in pairs}
+
+
+def _told(one: Heard, facts: Facts) -> dict[str, Any]:
+    """A part of a report, and what it means or why it means nothing."""
+    if one.fact is None:
+        return {"where": one.where, "part": one.part, "reason": one.reason}
+    fact = one.fact
+    values = [f"{column} {number:g}" for column, number in fact.known.items()] or [f"present {int(bool(fact.present))}"]
+    place = "" if fact.slice is None else f" slice {fact.slice}"
+    return {
+        "where": one.where,
+        "part": one.part,
+        "fact": f"{fact.case}{place}, {facts.name(fact)}: {', '.join(values)}",
+    }
 
 
 def info(store: StorePath, as_json: Json = False) -> None:

@@ -19,8 +19,8 @@ from torch import nn
 from inbounds.batches.fact_tensors import Table, to_tensors
 from inbounds.config.settings import PARTS, Network, Settings
 from inbounds.config.volumes import in_dimensions, patch_of
-from inbounds.constraints import Bounds, Common, Constraint, Knowledge, Known, kinds, typical_values
-from inbounds.constraints.constraint import constrained, select
+from inbounds.constraints import Bounds, Common, Constraint, Individual, Knowledge, Known, kinds, typical_values
+from inbounds.constraints.constraint import constrained
 from inbounds.constraints.penalties import Penalty, penalties
 from inbounds.errors import BadInput, nearest, reason
 from inbounds.losses import Proposals, cross_entropy, projections
@@ -29,7 +29,9 @@ from inbounds.networks import InitialShare, Volumetric, build, networks
 from inbounds.networks.build import built
 from inbounds.networks.needs import weights, without_memory
 from inbounds.networks.offline import offline
-from inbounds.regions import Statistic, statistics
+from inbounds.regions import Motion, Region, Statistic, statistics
+from inbounds.regions.facts import range_of
+from inbounds.regions.region import consecutive, fact_name, facts_of, spelled
 from inbounds.regularisers import Regulariser, regularisers
 from inbounds.store.facts import given_columns
 from inbounds.store.store import Store
@@ -43,7 +45,11 @@ REGISTRIES: dict[str, Mapping[str, Any]] = {
     "project": projections,
     "network": networks,
 }
-GIVEN = {"statistic": ("probs", "image", "scans"), "term": ("probs", "image"), "penalty": ("violation",)}
+GIVEN = {
+    "statistic": ("probs", "image", "scans"),
+    "term": ("probs", "image"),
+    "penalty": ("violation", "images", "regions", "components", "values"),
+}
 """Arguments that a thing gets when it is called, not from settings."""
 _trusted: set[str] = set()
 
@@ -111,7 +117,7 @@ def arguments(what: str, name: str = "") -> list[str]:
         return sorted({key for each in REGISTRIES[what] for key in arguments(what, each)})
     function = thing(what, name)
     names = inspect.signature(getattr(function, "function", function)).parameters
-    fitted = ["patient"] if function is Common else []  # instead of a range, a patient to fit it on
+    fitted = ["patient", "mean", "sd"] if function is Common else []  # instead of a range
     return [key for key in names if key not in GIVEN.get(what, ())] + fitted
 
 
@@ -142,8 +148,15 @@ def check(settings: Settings) -> None:
             if constraint.scale == "typical" and statistic.presence is None:
                 raise BadInput(f'nothing is typical of {statistic.fact}; leave it at scale = "natural"')
             fact = given.get("fact") or statistic.fact
-            if kind is kinds["individual"] and fact not in given_columns():
-                known = ", ".join(given_columns())
+            augment = settings.augment
+            turned = [name for name in ("flip", "quarter", "rotate") if getattr(augment, name)]
+            if turned and kind in (kinds["common"], kinds["fixed"]) and _turns(statistic):
+                raise BadInput(
+                    f"{constraint.bounds['kind']} bounds on {statistic.fact} are the same for images that augmentation "
+                    f"turns; set {' '.join(f'augment.{name}=false' for name in turned)}, or bring facts, which turn too"
+                )
+            if kind is kinds["individual"] and fact not in (columns := given_columns(statistic.relates)):
+                known = ", ".join(columns)
                 raise BadInput(f"individual bounds on {fact!r}, of which no fact exists; there are: {known}")
     for name, regulariser in settings.regularisers.items():
         with _naming(f"regularisers.{name}"):
@@ -151,6 +164,16 @@ def check(settings: Settings) -> None:
     if settings.proposals is not None:
         with _naming("proposals"):
             _part("project", settings.proposals.project)
+
+
+def _turns(statistic: Statistic[...]) -> bool:
+    """Whether its values change when an image is turned upside down."""
+    columns, one = statistic.columns, torch.ones(1)
+    if columns is None or columns.channels:
+        return False
+    motion = Motion((2, 2), -torch.eye(2)[None], torch.zeros(1, 2), one, one, torch.zeros(1))
+    value = torch.ones(1, 1, len(columns.names))
+    return not torch.equal(columns.moved(value, motion), value)
 
 
 @contextmanager
@@ -238,29 +261,34 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
         facts: The name of the facts, if there are any.
     """
 
-    def chosen(name: str, written: Sequence[str] | None) -> list[int] | None:
-        if written is None:
-            return None
-        if unknown := [klass for klass in written if klass not in classes]:
-            raise BadInput(f"{name}: class {unknown[0]!r} is not trained; trained are {', '.join(classes)}")
-        return [classes.index(klass) + 1 for klass in written]
+    def chosen(name: str, written: Sequence[str] | None) -> list[Region] | None:
+        return None if written is None else [_region(name, one, classes) for one in written]
 
     @cache
     def tables() -> tuple[Table, Table]:
         known = None if facts is None else store.facts(facts)
         return to_tensors(store, known, [store.class_index(name) for name in classes])
 
-    constraints, terms = {}, []
+    constraints, terms, K = {}, [], len(classes) + 1
     for name, written in settings.constraints.items():
         with _naming(f"constraints.{name}"):
             statistic, given = _part("statistic", written.statistic)
             numbers = chosen(name, written.classes)
-            bounds = _bounds(written.bounds, statistic, store, None if facts is None else tables, numbers)
+            bounds = _bounds(written.bounds, statistic, store, None if facts is None else tables, numbers, K)
+            own = (fact := getattr(bounds, "fact", None) or statistic.fact, *range_of(fact))
+            several = [
+                group for group in _groups(statistic, numbers) if len(group) > 1 or not isinstance(group[0], int)
+            ]
+            if several and isinstance(bounds, Individual) and statistic.presence is None:
+                table = tables()[written.scope == "volume"]
+                if not any(fact_name(end, *group) in table for end in own for group in several):
+                    called = spelled(several[0], ["background", *classes])
+                    raise BadInput(f"nobody gave the {fact} of {called}; bring facts whose class is {called}")
             if isinstance(bounds, Known):
                 _refuse_contradiction(bounds, statistic, store, classes, tables(), written.scope, numbers)
             typical = None
             if written.scale == "typical":
-                typical = _typical(store, tables(), written.scope, statistic, numbers)
+                typical = _typical(store, tables(), written.scope, statistic, numbers, K)
             constraints[name] = Constraint(
                 statistic.using(**given) if given else statistic,
                 bounds,
@@ -272,14 +300,14 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
                 ramp=written.ramp,
                 scale=written.scale,
                 typical=typical,
+                class_weight=written.class_weight,
             )
     for name, regulariser in settings.regularisers.items():
         with _naming(f"regularisers.{name}"):
             term, given = _part("term", regulariser.term)
             how = regulariser.model_dump(include={"weight", "schedule", "where"})
-            terms.append(
-                Regulariser(partial(term, **given), classes=chosen(name, regulariser.classes), name=name, **how)
-            )
+            of = None if regulariser.classes is None else _classes(name, regulariser.classes, classes)
+            terms.append(Regulariser(partial(term, **given), classes=of, name=name, **how))
     proposals = None
     if settings.proposals is not None:
         with _naming("proposals"):
@@ -298,6 +326,31 @@ def supervision_of(settings: Settings, store: Store, classes: Sequence[str], fac
         return Supervision(label_loss, list(constraints.values()), proposals, terms)
 
 
+def _classes(name: str, written: Iterable[str], classes: Sequence[str]) -> list[int]:
+    """Classes by the numbers of the network's outputs."""
+    names = list(written)
+    if unknown := [klass for klass in names if klass not in classes]:
+        raise BadInput(f"{name}: class {unknown[0]!r} is not trained; trained are {', '.join(classes)}")
+    return [classes.index(klass) + 1 for klass in names]
+
+
+def _region(name: str, written: str, classes: Sequence[str]) -> Region:
+    """A class, or several as `LV+MYO`, by the numbers of the network's outputs."""
+    numbers = _classes(name, [written] if written in classes else map(str.strip, written.split("+")), classes)
+    return numbers[0] if len(numbers) == 1 else tuple(sorted(numbers))
+
+
+def _groups(statistic: Statistic[...], regions: Sequence[Region] | None) -> list[tuple[Region, ...]]:
+    """What values are of, where regions are named."""
+    return [] if regions is None else consecutive(regions, statistic.relates)
+
+
+def _of_regions(table: Table, statistic: Statistic[...], regions: Sequence[Region]) -> Table:
+    """What is known of some regions, or of relations between them."""
+    names = (statistic.fact, *range_of(statistic.fact))
+    return facts_of(table, regions, statistic.relates, names, adds_up=statistic.presence is not None)
+
+
 def _refuse_contradiction(
     bounds: Known,
     statistic: Statistic[...],
@@ -305,11 +358,13 @@ def _refuse_contradiction(
     classes: Sequence[str],
     tables: tuple[Table, Table],
     scope: str,
-    chosen: Sequence[int] | None,
+    chosen: Sequence[Region] | None,
 ) -> None:
     """Refuse facts that cannot all be true, before anything is trained on them."""
-    columns, table = constrained(chosen, len(classes) + 1), tables[scope == "volume"]
-    facts = {name: select(fact, columns) for name, fact in table.items()}
+    regions = constrained(chosen, len(classes) + 1)
+    facts = _of_regions(tables[scope == "volume"], statistic, regions)
+    if statistic.fact not in facts:
+        return
     presence = statistic.presence and statistic.presence(torch.empty(1, 1, *store.shape))
     found = bounds.contradiction(Knowledge(facts, facts[statistic.fact], statistic.fact, presence))
     if found is None:
@@ -320,21 +375,29 @@ def _refuse_contradiction(
     else:
         record = next(record for record in store.records if row in record.range)
         where = f"{record.name}, slice {row - record.first}"
+    name = spelled(consecutive(regions, statistic.relates)[column], ["background", *classes])
     raise BadInput(
-        f"{store.path}: {where}, class {classes[columns[column] - 1]}: {one} and {other} exclude each other, in pixels "
-        "of the store's grid; correct one of them"
+        f"{store.path}: {where}, class {name}: {one} and {other} exclude each other, in pixels of the store's grid; "
+        "correct one of them"
     )
 
 
 def _typical(
-    store: Store, tables: tuple[Table, Table], scope: str, statistic: Statistic[...], chosen: Sequence[int] | None
+    store: Store,
+    tables: tuple[Table, Table],
+    scope: str,
+    statistic: Statistic[...],
+    chosen: Sequence[Region] | None,
+    K: int,
 ) -> list[float]:
     """What is typical of each class in the training set, on the store's grid: of its slices, or of its scans."""
     depths = [record.slices for record in store.records if record.split == "train"]
     if not depths:
         raise BadInput(f"{store.path}: no scan is in the split 'train'")
     pixels = math.prod(store.shape) * (sum(depths) / len(depths) if scope == "volume" else 1)
-    return typical_values(in_training(store, tables, scope), statistic, classes=chosen, pixels=pixels)
+    regions = constrained(chosen, K)
+    known = _of_regions(in_training(store, tables, scope), statistic, regions)
+    return typical_values(known, statistic, classes=range(len(regions)), pixels=pixels)
 
 
 def in_training(store: Store, tables: tuple[Table, Table], scope: str) -> Table:
@@ -356,10 +419,15 @@ def _bounds(
     statistic: Statistic[...],
     store: Store,
     tables: Callable[[], tuple[Table, Table]] | None,
-    chosen: Sequence[int] | None,
+    chosen: Sequence[Region] | None,
+    K: int,
 ) -> Bounds:
     kind, given = _part("bounds", written)
     patient = given.pop("patient", None) if kind is Common else None
+    if kind is Common and {"mean", "sd"} & set(given):
+        if set(given) != {"mean", "sd"} or patient is not None:
+            raise ValueError("give mean and sd, or lower and upper, or a patient to fit them on")
+        return Common.around(**given)
     if patient is None:
         return kind(**given)  # type: ignore[no-any-return]
     if given:
@@ -374,5 +442,8 @@ def _bounds(
         raise BadInput(f"{store.path}: common bounds cannot be fitted: {what}")
     table, _ = tables()
     rows = [position for record in records for position in record.range]
+    known = _of_regions(
+        {name: fact[rows] for name, fact in table.items()}, statistic, regions := constrained(chosen, K)
+    )
     with _naming(f"{store.path}, patient {patient}"):
-        return Common.fit({name: fact[rows] for name, fact in table.items()}, statistic, classes=chosen)
+        return Common.fit(known, statistic, classes=range(len(consecutive(regions, statistic.relates))))

@@ -19,7 +19,7 @@ from inbounds.reading import read_written
 from inbounds.supervision import recipes
 
 Content = dict[str, Any]
-RIVALS = ((("relative",), ("absolute",)), (("patient",), ("lower", "upper")))
+RIVALS = ((("relative",), ("absolute",)), (("patient",), ("lower", "upper")), (("mean", "sd"), ("lower", "upper")))
 """Arguments of bounds that exclude each other: one that is given takes the place of the others."""
 LARGEST, DEEPEST = 1 << 20, 20
 """Bytes of a file of settings, and groups within groups."""

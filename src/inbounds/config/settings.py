@@ -186,15 +186,19 @@ class ConstraintSettings(_Parts):
     """A statistic, its bounds and a penalty; recipes expand to such constraints."""
 
     statistic: Part
-    """What is measured: `size`, `centroid`, `spread`, `{name = "moment", order = 2}`, `mean_intensity`, ..."""
+    """What is measured: `size`, `centroid`, `spread`, `{name = "moment", order = 2}`, `mean_intensity`, ...; of two
+    regions `ratio`, `inclusion`, `distance`, `offset`."""
     bounds: Part
-    """`tags`; `{kind = "common", lower, upper}` or `{kind = "common", patient}`, fitted on one patient;
+    """`tags`; `{kind = "common", lower, upper}`, or `mean` and `sd` of a population, or `patient`, fitted on one;
     `{kind = "individual", relative}` or `absolute`, `tight = "upper"`; `{kind = "known", relative, lower, upper}`, all
     that is known together; `{kind = "fixed", lower, upper}`."""
     penalty: Part = {"name": "quadratic"}
-    """What a violation costs: `quadratic`, `hinge`, `{name = "log_barrier", t = 5}`."""
+    """What a violation costs: `quadratic`, `hinge`, `{name = "log_barrier", t = 5}`,
+    `{name = "multipliers", step_size, damping}`, one for each image."""
     classes: list[str] | None = None
-    """Which classes; all if not set."""
+    """Which classes; all if not set. `"LV+MYO"` takes two together; a relation is of each and the next."""
+    class_weight: list[Weight] | None = None
+    """How much each of them counts, or each relation; all alike if not set."""
     weight: float = Field(default=0.01, ge=0, le=1e9)
     """Of the penalty in the loss."""
     scope: Literal["image", "volume"] = "image"

@@ -6,6 +6,7 @@ from inbounds.constraints.bounds import Bounds, Common, Fixed, Individual, Knowl
 from inbounds.constraints.constraint import Constraint
 from inbounds.constraints.interval import Interval
 from inbounds.constraints.known import Known
+from inbounds.constraints.multipliers import Multipliers
 from inbounds.constraints.penalties import hinge, log_barrier, quadratic
 from inbounds.constraints.typical import typical_values
 
@@ -18,6 +19,7 @@ __all__ = [
     "Interval",
     "Knowledge",
     "Known",
+    "Multipliers",
     "Tags",
     "hinge",
     "kinds",

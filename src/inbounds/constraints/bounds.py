@@ -19,6 +19,7 @@ from torch import Tensor
 from inbounds.constraints.interval import Interval, Numbers
 from inbounds.regions import Statistic, size
 from inbounds.regions.facts import range_of
+from inbounds.regions.region import fact_name
 from inbounds.regions.statistic import Number
 
 
@@ -46,12 +47,15 @@ class Knowledge:
             have = ", ".join(sorted(self.facts)) or "none"
             raise ValueError(
                 f"the bounds need the fact {name!r}, which the annotation does not give (it gives: {have}). A fact "
-                "known for some images only is NaN for the others"
+                "known for some images only is NaN for the others; one of classes taken together, or of a relation, is "
+                f"called {fact_name(name, (1, 2))} or {fact_name(name, 1, 2)}"
             )
         fact = self.facts[name]
         if fact.shape[:2] != self.like.shape[:2] or fact.shape[2] not in (1, self.like.shape[2]):
             raise ValueError(
-                f"fact {name!r} of shape {tuple(fact.shape)} does not fit values of shape {tuple(self.like.shape)}"
+                f"fact {name!r} of shape {tuple(fact.shape)} does not fit values of shape {tuple(self.like.shape)}; a "
+                "statistic gives each class a row, takes classes together by classes=[(1, 2)], or says how many it "
+                "relates"
             )
         return fact.to(self.like.dtype)
 
@@ -179,6 +183,24 @@ class Common(_Range):
     def interval(self, knowledge: Knowledge) -> Interval:
         """The interval for each image, class and component."""
         return _where_present(*self.sides(knowledge.like), knowledge)
+
+    @classmethod
+    def around(cls, mean: float | Sequence[float], sd: float | Sequence[float], within: float = 2.0) -> Common:
+        """The range of a population, `mean - within sd` to `mean + within sd`; two SD are 95 % of it.
+
+        Args:
+            mean: A number, or one for each constrained class.
+            sd: Likewise.
+            within: How many standard deviations.
+
+        Example:
+            >>> Common.around(142, 20)
+            Common(lower=102.0, upper=182.0)
+        """
+        middle, width = rows(mean), within * rows(sd)
+        if not bool((middle.isfinite() & width.isfinite() & (width >= 0)).all()):
+            raise ValueError(f"a population has a finite mean and an SD of 0 or more, not {mean} and {sd}")
+        return cls(middle - width, middle + width)
 
     @classmethod
     def fit(

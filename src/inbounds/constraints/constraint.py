@@ -17,10 +17,12 @@ from inbounds.constraints.bounds import Bounds, Knowledge, Tags, fill, rows
 from inbounds.constraints.cut import cut_off
 from inbounds.constraints.interval import Interval, Numbers
 from inbounds.constraints.known import Known
+from inbounds.constraints.multipliers import Multipliers
 from inbounds.constraints.penalties import Penalty, quadratic
 from inbounds.ranks import mean
 from inbounds.regions import Patches, Scans, Statistic
 from inbounds.regions.facts import range_of
+from inbounds.regions.region import Region, consecutive, facts_of, is_of_several, members, select
 from inbounds.regions.scans import total
 from inbounds.regions.statistic import Probs, check_probs, may_look, most_probable, one_hot
 
@@ -42,8 +44,10 @@ class Constraint:
     Args:
         statistic: What is measured: `size`, `centroid`, ... or your own, made with the `statistic` decorator.
         bounds: Where the interval comes from: `Known`, `Tags`, `Common`, `Individual`, `Fixed`, or your own.
-        penalty: What a violation costs: `quadratic`, `hinge`, `log_barrier(t)` or any function of a signed violation.
-        classes: Which classes are constrained; all but background (0) if not given.
+        penalty: What a violation costs: `quadratic`, `hinge`, `log_barrier(t)` or any function of a signed violation;
+            or `Multipliers`, which remember images.
+        classes: Which regions are constrained, `[1, (2, 3)]` being class 1, and classes 2 and 3 taken together; every
+            class but background (0) if not given. A relation is of each region and the next.
         weight: The paper's lambda: a number, or a 0-d tensor.
         scope: `image` measures each image; `volume` measures all slices of a scan together.
         name: What the loss term is called; the statistic's name if not given.
@@ -53,6 +57,8 @@ class Constraint:
             is `typical` of each class, by which the violation is divided before the penalty sees it.
         typical: With that scale, a positive number for each constrained class (or one for all, or for each class a list
             with one number per component), such as `typical_values` gives.
+        class_weight: How much each region counts, or each relation: what it costs is multiplied by its number. All
+            alike, as 1, if not given.
 
     Example:
         >>> loss = Constraint(size, Fixed(4, 6), weight=0.01)
@@ -65,13 +71,14 @@ class Constraint:
     statistic: Statistic[...]
     bounds: Bounds
     penalty: Penalty = quadratic
-    classes: Sequence[int] | None = None
+    classes: Sequence[Region] | None = None
     weight: float | Tensor = 1.0
     scope: Literal["image", "volume"] = "image"
     name: str = ""
     ramp: tuple[float, float] | None = None
     scale: Literal["natural", "typical"] = "natural"
     typical: Numbers | Tensor | None = None
+    class_weight: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Statistic):
@@ -97,10 +104,18 @@ class Constraint:
             warnings.warn(f"tags say nothing about {self.statistic.fact}: this constraint never acts", stacklevel=3)
         check_weight(self.weight)
         if self.classes is not None:
-            different = not isinstance(self.classes, int) and len(set(self.classes)) == len(self.classes)
-            if not different or not self.classes or min(self.classes) < 0:
-                raise ValueError(f"classes must be different numbers of 0 or more, not {self.classes}")
-            object.__setattr__(self, "classes", tuple(self.classes))
+            object.__setattr__(self, "classes", _regions(self.classes))
+        relates = self.statistic.relates
+        if relates > 1 and (self.classes is None or len(self.classes) < relates):
+            raise ValueError(
+                f"{self.statistic.fact} is of {relates} regions: name them, such as classes=[1, (1, 2)], which is "
+                "class 1 and classes 1 and 2 taken together"
+            )
+        if self.class_weight is not None:
+            weights = rows(self.class_weight)
+            if not bool((weights.isfinite() & (weights >= 0)).all()):
+                raise ValueError(f"class_weight must be numbers of 0 or more, not {self.class_weight}")
+            object.__setattr__(self, "class_weight", weights.tolist())
         if not self.name:
             object.__setattr__(self, "name", self.statistic.fact)
 
@@ -111,10 +126,12 @@ class Constraint:
         # Both sides in one tensor: half as many small kernels.
         violation = torch.stack(self._sides(probs, image, annotation))
         if self.scale == "typical":
-            cost = _price(self.penalty, violation / fill(self.typical, violation[0])).sum(dim=0)
+            cost = self._price(violation / fill(self.typical, violation[0]), annotation).sum(dim=0)
         else:
             scale = self.statistic.scale(probs, **self._inputs(image, annotation))
-            cost = _price(self.penalty, violation).sum(dim=0) / scale
+            cost = self._price(violation, annotation).sum(dim=0) / scale
+        if self.class_weight is not None:
+            cost = cost * fill(self.class_weight, cost)
         if annotation is not None and annotation.scans is not None and self._estimates(annotation):
             cost = annotation.scans.each(cost)  # every image answers for its scan
         return self.weight * mean(cost, None if annotation is None else annotation.part)
@@ -145,6 +162,10 @@ class Constraint:
             raise ValueError(f"{self.statistic.fact} of whole scans does not add up from slices: use batches of scans")
         sizes = self.statistic(select(probs, classes), **self.statistic.inputs(None, None))
         return rest.of(classes).whole(sizes, cut_off(probs, annotation, classes), scans)
+
+    def groups(self, K: int) -> list[tuple[Region, ...]]:
+        """What each row of values is of: a region, or the regions that are related."""
+        return consecutive(constrained(self.classes, K), self.statistic.relates)
 
     def interval(self, probs: Probs, image: Tensor | None = None, annotation: Annotation | None = None) -> Interval:
         """The bounds of the constrained classes, of each image or scan."""
@@ -191,14 +212,16 @@ class Constraint:
             # What is not known of a scan can only make it larger; slices that are cut count as remembered.
             lower = torch.where(self._whole(probs, annotation)[1], interval.lower, -torch.inf)
             interval = Interval(lower, interval.upper, trusted=True)
-        elif annotation is not None and ((patches := self._patches(annotation)) or "cut" in knowledge.facts):
+        elif annotation is not None and ((patches := self._patches(annotation)) or self._may_be_cut(annotation)):
             # Part of the region may lie outside the image: it can only be smaller, and its average may be any.
             classes = constrained(self.classes, probs.shape[1])
-            cut = torch.zeros_like(values[..., :1], dtype=torch.bool)
-            if "cut" in knowledge.facts:
+            cut = torch.zeros_like(values[:, :1, :1], dtype=torch.bool)
+            if self._may_be_cut(annotation):
                 cut = cut_off(probs, annotation, classes, self.scope)
             if patches is not None:
                 cut = cut | ~patches.chosen(classes).complete()
+            if self.statistic.relates > 1:
+                cut = torch.stack([cut[:, n : n + values.shape[1]] for n in range(self.statistic.relates)]).any(dim=0)
             lower = torch.where(cut, -torch.inf, interval.lower)
             upper = interval.upper if presence is not None else torch.where(cut, torch.inf, interval.upper)
             interval = Interval(lower, upper, trusted=True)
@@ -245,10 +268,25 @@ class Constraint:
         if summed and not any(name in facts for name in names):  # as the compiler can follow it
             facts |= {name: total(known[name], annotation.scans) for name in names if name in known}
         for name, fact in facts.items():
-            if fact.shape[1] != K:
+            if fact.shape[1] != (1 if is_of_several(name) else K):
                 raise ValueError(f"fact {name!r} has {fact.shape[1]} columns, but the prediction has {K} classes")
-        classes = constrained(self.classes, K)
-        return {name: select(fact, classes) for name, fact in facts.items()}
+        adds_up = self.statistic.presence is not None
+        return facts_of(facts, constrained(self.classes, K), self.statistic.relates, names, adds_up=adds_up)
+
+    def _price(self, violation: Float[Tensor, "2 N C M"], annotation: Annotation | None) -> Float[Tensor, "2 N C M"]:
+        """The penalty, with open sides kept away from it: there is no logarithm of infinity."""
+        if isinstance(self.penalty, Multipliers):
+            if annotation is None:
+                return self.penalty.price(violation, None)
+            index = annotation.index if self.scope == "image" else annotation.scan_index
+            # Scans that processes share have one value on all of them; images are each on one.
+            together = self.scope == "volume" and annotation.scans is not None and annotation.scans.part is not None
+            return self.penalty.price(violation, index, None if together else annotation.part)
+        open_side = violation == -torch.inf
+        return torch.where(open_side, 0, self.penalty(torch.where(open_side, -1, violation)))
+
+    def _may_be_cut(self, annotation: Annotation) -> bool:
+        return "cut" in (annotation.scan_facts if self.scope == "volume" else annotation.facts)
 
     def _inputs(self, image: Tensor | None, annotation: Annotation | None) -> dict[str, Tensor | Scans | None]:
         if annotation is None:
@@ -281,29 +319,31 @@ def check_weight(weight: object) -> None:
         raise ValueError(f"weight must be a number of 0 or more, or a 0-d tensor with one, not {weight!r}")
 
 
-def constrained(classes: Sequence[int] | None, K: int) -> list[int]:
-    """The chosen classes of a prediction of `K`: all but the background, if none are named."""
-    chosen = list(range(1, K)) if classes is None else list(classes)
-    if not chosen or max(chosen) >= K:
+def constrained(classes: Sequence[Region] | None, K: int) -> list[Region]:
+    """The chosen regions of a prediction of `K` classes: every class but the background, if none are named."""
+    chosen: list[Region] = list(range(1, K)) if classes is None else list(classes)
+    if not chosen or max(k for region in chosen for k in members(region)) >= K:
         raise ValueError(f"classes {chosen} cannot be constrained in a prediction of {K} classes")
     return chosen
+
+
+def _regions(classes: Sequence[Region]) -> tuple[Region, ...]:
+    """Regions as they were meant: different from each other, each of different classes."""
+    wrong = f"classes must be different numbers of 0 or more, or several of them in brackets, not {classes}"
+    if isinstance(classes, int | str) or not classes:
+        raise ValueError(wrong)
+    found: list[Region] = []
+    for region in classes:
+        some = members(region)
+        if not some or len(set(some)) < len(some) or not all(type(k) is int and k >= 0 for k in some):
+            raise ValueError(wrong)
+        found.append(some[0] if len(some) == 1 else tuple(sorted(some)))
+    if len(set(found)) < len(found):
+        raise ValueError(wrong)
+    return tuple(found)
 
 
 def kept(violation: Float[Tensor, "N *any"]) -> tuple[Bool[Tensor, " N"], Bool[Tensor, " N"]]:
     """From violations: whether each image or scan keeps to all bounds, and whether there are any."""
     flat = violation.flatten(1)
     return (flat <= 0).all(dim=1), (flat > -torch.inf).any(dim=1)
-
-
-def select(x: Tensor, classes: Sequence[int]) -> Tensor:
-    """Some classes of `(B, K, ...)`. Indexing with a list would copy that list to the device at every step."""
-    first, last = classes[0], classes[-1]
-    if list(classes) == list(range(first, last + 1)):
-        return x[:, first : last + 1]
-    return torch.stack([x[:, k] for k in classes], dim=1)
-
-
-def _price(penalty: Penalty, violation: Float[Tensor, "2 N C M"]) -> Float[Tensor, "2 N C M"]:
-    """The penalty, with open sides kept away from it: there is no logarithm of infinity."""
-    open_side = violation == -torch.inf
-    return torch.where(open_side, 0, penalty(torch.where(open_side, -1, violation)))

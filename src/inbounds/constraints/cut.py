@@ -11,12 +11,13 @@ from torch import Tensor
 
 from inbounds.annotations import Annotation
 from inbounds.regions.patches import Patches
+from inbounds.regions.region import Region, any_of, members, select
 from inbounds.regions.scans import Scans
 from inbounds.regions.statistic import Probs
 
 
 def cut_off(
-    probs: Probs, annotation: Annotation, classes: Sequence[int], scope: Literal["image", "volume"] = "image"
+    probs: Probs, annotation: Annotation, classes: Sequence[Region], scope: Literal["image", "volume"] = "image"
 ) -> Bool[Tensor, "N C 1"]:
     """Where the fact `cut` is 1; and where it is NaN, if the region's labels or prediction reach the rim.
 
@@ -26,7 +27,7 @@ def cut_off(
     Args:
         probs: The prediction, which gets no gradient from this.
         annotation: What is known.
-        classes: Which classes are asked for.
+        classes: Which regions are asked for.
         scope: Of each image, or of each scan.
 
     Example:
@@ -48,18 +49,26 @@ def cut_off(
     return _resolved(scans, classes, found > 0)
 
 
-def _of_images(probs: Tensor, annotation: Annotation, classes: Sequence[int], fact: Tensor) -> Tensor:
+def _of_images(probs: Tensor, annotation: Annotation, classes: Sequence[Region], fact: Tensor) -> Tensor:
     rim = annotation.rim
     if rim is None:
         patches = annotation.patches or annotation.scans
         rim = patches.rim() if isinstance(patches, Patches) else _ring(annotation.label)
-    shown = [(annotation.label == k) | (probs[:, k].detach() > 0.5) for k in classes]
-    reaches = torch.stack([(one & rim).flatten(1).any(dim=1) for one in shown], dim=1)
+    predicted = select(probs.detach(), classes) > 0.5
+    labelled = torch.stack([_labelled(annotation.label, region) for region in classes], dim=1)
+    reaches = ((labelled | predicted) & rim.reshape(-1, 1, *probs.shape[2:])).flatten(2).any(dim=2)
     return _resolved(fact, classes, reaches[..., None])
 
 
-def _resolved(fact: Tensor, classes: Sequence[int], reaches: Tensor) -> Tensor:
-    chosen = torch.stack([fact[:, k] for k in classes], dim=1)
+def _labelled(label: Tensor, region: Region) -> Tensor:
+    first, *others = (label == k for k in members(region))
+    for other in others:
+        first = first | other
+    return first
+
+
+def _resolved(fact: Tensor, classes: Sequence[Region], reaches: Tensor) -> Tensor:
+    chosen = any_of(fact, classes)
     return (chosen == 1) | (chosen.isnan() & reaches)
 
 

@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from inbounds.constraints.multipliers import Multipliers
+
 Penalty: TypeAlias = Callable[[Tensor], Tensor]
 
 
@@ -79,5 +81,10 @@ def log_barrier(t: float | Tensor) -> LogBarrier:
     return LogBarrier(t)
 
 
-penalties: dict[str, Callable[..., Any]] = {"quadratic": quadratic, "hinge": hinge, "log_barrier": log_barrier}
+penalties: dict[str, Callable[..., Any]] = {
+    "quadratic": quadratic,
+    "hinge": hinge,
+    "log_barrier": log_barrier,
+    "multipliers": Multipliers,
+}
 """By name, for settings: functions of a violation, or what makes one from its arguments. Add your own."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from inbounds.annotations.annotation import UNLABELLED
 from inbounds.batches.samples import Batch, Samples, as_float, load, truth_of
-from inbounds.constraints.constraint import constrained, kept
+from inbounds.constraints.constraint import kept
 from inbounds.evaluation.agreement import agreement
 from inbounds.evaluation.overlap import dice_per_slice, dice_per_volume, overlap, relative_size_error
 from inbounds.evaluation.summary import summarise
@@ -28,6 +28,7 @@ from inbounds.memory import require
 from inbounds.networks import sees_volumes
 from inbounds.progress import Track
 from inbounds.regions import Scans
+from inbounds.regions.region import spelled
 from inbounds.regions.statistic import most_probable, one_hot
 from inbounds.runs.model import load_epoch, load_network
 from inbounds.runs.run import Run
@@ -200,10 +201,10 @@ def _satisfied(row: Callable[..., Row], run: Run, probs: Tensor, mask: Tensor, b
     names = ["background", *run.classes] if len(run.classes) > 1 else []
     for constraint in run.supervision.constraints:
         scopes = range(len(probs)) if constraint.scope == "image" else [""]
-        chosen = constrained(constraint.classes, probs.shape[1]) if names else []
+        groups = constraint.groups(probs.shape[1]) if names else []
         for kind, region in (("soft", probs), ("hard", masks)):
             violation = constraint.violation(region, batch.image, batch.annotation)
-            parts = {names[k]: violation[:, n] for n, k in enumerate(chosen)}
+            parts = {spelled(group, names): violation[:, n] for n, group in enumerate(groups)}
             for klass, part in {"": violation, **parts}.items():
                 inside, known = (each.tolist() for each in kept(part))
                 metric = f"satisfied_{kind}_{constraint.name}"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from inbounds.batches.ahead import LabelMaps
 from inbounds.batches.samples import Group, Samples
-from inbounds.constraints.constraint import constrained, kept
+from inbounds.constraints.constraint import kept
 from inbounds.evaluation.overlap import Overlap, dice_per_slice, dice_per_volume, overlap
 from inbounds.inference.forward import CHUNK, probabilities
 from inbounds.ranks import Part
@@ -72,8 +72,8 @@ def validate(
         for constraint in supervision.constraints:
             soft, hard = (constraint.violation(probs, batch.image, batch.annotation, hard=h) for h in (False, True))
             satisfied[constraint.name].append(_inside(soft, hard))
-            for place, k in enumerate(constrained(constraint.classes, probs.shape[1])):
-                if k in by_class:
+            for place, (k, *others) in enumerate(constraint.groups(probs.shape[1])):
+                if isinstance(k, int) and k in by_class and not others:
                     by_class[k].append(torch.stack(_inside(soft[:, place], hard[:, place])).sum(dim=1))
         soft_sizes.append(size(probs)[..., 0])
         hard_sizes.append(one_hot(mask, probs.shape[1]).flatten(2).sum(dim=2).float())

@@ -15,7 +15,7 @@ from torch import Tensor, library
 from inbounds.constraints import Interval
 from inbounds.losses.projection import PARTS, Problem
 from inbounds.ranks import Part
-from inbounds.regions import Scans
+from inbounds.regions import Region, Scans
 from inbounds.regions.scans import each, total
 
 SETTLED = 1e-3
@@ -59,14 +59,14 @@ class Ascent:
         log_probs: Float[Tensor, "B K *space"],
         label: Integer[Tensor, "B *space"],
         interval: Interval,
-        classes: Sequence[int],
+        regions: Sequence[Region],
         scans: Scans | None = None,
         part: Part | None = None,
     ) -> Float[Tensor, "B K *space"]:
         """Project; arguments and result are those of `Exact`."""
         absent = (interval.lower == 0) & (interval.upper == 0)
         lower = interval.lower.masked_fill(absent, -1)
-        problem = Problem.of(log_probs, label, lower, interval.upper, classes, scans, part)
+        problem = Problem.of(log_probs, label, lower, interval.upper, regions, scans, part)
         how = self.step_size, self.iterations, self.early_stop
         beta = _ascend(*problem.parts, *how) if part is None else _multipliers(problem, *how)
         return problem.shift(problem.log_probs, beta).reshape(log_probs.shape)
@@ -87,15 +87,14 @@ def _(*settings: Any) -> Tensor:
 
 def _multipliers(problem: Problem, step_size: float, iterations: int, early_stop: str) -> Tensor:
     """The upper bounds' multipliers less the lower bounds', `(N, C)`."""
-    log_probs, classes, scans = problem.log_probs, problem.classes, problem.scans
+    log_probs, scans = problem.log_probs, problem.scans
     signs = torch.stack([torch.ones_like(problem.upper), -torch.ones_like(problem.lower)])
     offset = torch.stack([-problem.upper, problem.lower])
     multipliers = torch.zeros_like(offset)
     stopped = torch.zeros_like(offset[0, :, :1], dtype=torch.bool)
     odds = None
-    if len(classes) == 1:  # log-odds are quicker than a softmax
-        k = classes[0]
-        odds = problem.against_others(log_probs, k)[:, k].masked_fill(~problem.free[:, 0], -torch.inf)
+    if len(problem.regions) == 1:  # log-odds are quicker than a softmax
+        odds = problem.odds(problem.against_others(log_probs, 0), 0)[:, 0].masked_fill(~problem.free[:, 0], -torch.inf)
         kernel = _kernel() if odds.is_cuda and odds.dtype == torch.float32 and scans is None else None
         if kernel is not None:
             return kernel(odds, problem.lower, problem.upper, step_size, iterations - 1, SETTLED, JUDGED[early_stop])

@@ -8,7 +8,7 @@ do, `Exact` finds its top. Labelled pixels are held fixed. The number of steps i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -17,15 +17,15 @@ from torch import Tensor, library
 
 from inbounds.annotations import UNLABELLED
 from inbounds.constraints import Interval
+from inbounds.losses.feasible import EMPTY, nearest_bounds, per_class
 from inbounds.ranks import Part
-from inbounds.regions import Scans
+from inbounds.regions import Region, Scans
+from inbounds.regions.region import members, select
 from inbounds.regions.scans import each, total
 from inbounds.regions.statistic import wide
 
 SMALLEST = -104.0
 """The logarithm of what float32 no longer tells from 0. A probability of 0 counts as this: else it could never grow."""
-EMPTY = 5e-4
-"""So many pixels stay of a region that should have none: no finite multiplier removes all of it."""
 FULL = 1 - 1e-6
 """And this share of all pixels is as much as a region can have."""
 POINTS, ROUNDS, NEWTON = 16, 2, 3
@@ -33,8 +33,9 @@ POINTS, ROUNDS, NEWTON = 16, 2, 3
 CYCLES, JOINT = 3, 20
 """With several classes: how often each is solved by itself, and the Newton steps that all then take together."""
 
-PARTS = "Tensor log_probs, Tensor free, Tensor lower, Tensor upper, int[] classes, Tensor? index, int count"
-"""A problem as an operator takes it. Long loops are operators of their own: a compiler would unroll them."""
+PARTS = "Tensor log_probs, Tensor free, Tensor lower, Tensor upper, int[] regions, Tensor? index, int count"
+"""A problem as an operator takes it, the classes of a region as the bits of a number. Long loops are operators of their
+own: a compiler would unroll them."""
 
 Projection: TypeAlias = Callable[..., Tensor]
 """From log-probabilities to the logits of a proposal: `Exact` tells what the arguments are."""
@@ -48,7 +49,7 @@ class Problem:
     free: Bool[Tensor, "B 1 P"]
     lower: Float[Tensor, "N C"]
     upper: Float[Tensor, "N C"]
-    classes: Sequence[int]
+    regions: Sequence[Region]
     scans: Scans | None
     part: Part | None = None
 
@@ -59,28 +60,37 @@ class Problem:
         label: Tensor,
         lower: Tensor,
         upper: Tensor,
-        classes: Sequence[int],
+        regions: Sequence[Region],
         scans: Scans | None,
         part: Part | None = None,
     ) -> Problem:
         """From what a loss has; bounds are `(N, C, 1)`."""
         flat = label.flatten(1)
-        labelled = total(torch.stack([(flat == k).sum(dim=1) for k in classes], dim=1), scans)
+        counts = [sum((flat == k).sum(dim=1) for k in members(region)) for region in regions]
+        labelled = total(torch.stack(counts, dim=1), scans)  # type: ignore[arg-type]
         values = log_probs.to(wide(log_probs.dtype)).flatten(2).clamp(min=SMALLEST)
         free = (flat == UNLABELLED)[:, None]
-        return cls(values, free, lower[..., 0] - labelled, upper[..., 0] - labelled, classes, scans, part)
+        return cls(values, free, lower[..., 0] - labelled, upper[..., 0] - labelled, regions, scans, part)
 
     @classmethod
     def from_parts(cls, *parts: Any) -> Problem:
         """The inverse of `parts`."""
-        log_probs, free, lower, upper, classes, index, count = parts
-        return cls(log_probs, free, lower, upper, classes, None if index is None else Scans(index, count))
+        log_probs, free, lower, upper, masks, index, count = parts
+        regions = [[k for k in range(log_probs.shape[1]) if mask >> k & 1] for mask in masks]
+        return cls(log_probs, free, lower, upper, regions, None if index is None else Scans(index, count))
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor, list[int], Tensor | None, int]:
         """What an operator can take: tensors and numbers."""
         index, count = (None, 1) if self.scans is None else (self.scans.index, self.scans.count)
-        return self.log_probs, self.free, self.lower, self.upper, list(self.classes), index, count
+        masks = [sum(1 << k for k in members(region)) for region in self.regions]
+        return self.log_probs, self.free, self.lower, self.upper, masks, index, count
+
+    def possible(self) -> tuple[Problem, Bool[Tensor, " N"]]:
+        """The same with the nearest bounds that can hold together, and whether these could."""
+        pixels = self.sizes(self.free).to(self.lower.dtype)
+        lower, upper, can = nearest_bounds(self.lower, self.upper, pixels, self.regions, self.log_probs.shape[1])
+        return replace(self, lower=lower, upper=upper), can
 
     def sizes(self, probs: Shaped[Tensor, "B _ P"]) -> Tensor:
         """Of each image or scan."""
@@ -88,19 +98,24 @@ class Problem:
 
     def shift(self, logits: Float[Tensor, "B K P"], beta: Float[Tensor, "N C"]) -> Float[Tensor, "B K P"]:
         """Take the multipliers off the logits of their classes."""
-        mine = each(beta, self.scans)
-        none = torch.zeros_like(mine[:, 0])
-        columns = [mine[:, self.classes.index(k)] if k in self.classes else none for k in range(logits.shape[1])]
-        return logits - torch.stack(columns, dim=1)[..., None]
+        return logits - each(per_class(beta, self.regions, logits.shape[1]), self.scans)[..., None]
 
-    def against_others(self, logits: Float[Tensor, "B K P"], k: int) -> Float[Tensor, "B K P"]:
-        """The same logits with class `k` as log-odds, and the others as their shares of what is not `k`."""
-        others = torch.cat([logits[:, :k], logits[:, k + 1 :]], dim=1)
+    def against_others(self, logits: Float[Tensor, "B K P"], number: int) -> Float[Tensor, "B K P"]:
+        """The same logits with the classes of a region as log-odds, and the others as their shares of the rest."""
+        mine = members(self.regions[number])
+        others = torch.stack([logits[:, k] for k in range(logits.shape[1]) if k not in mine], dim=1)
         return logits - others.logsumexp(dim=1, keepdim=True)
 
+    def odds(self, logits: Float[Tensor, "B K P"], number: int) -> Float[Tensor, "B 1 P"]:
+        """The log-odds of a region, from logits that are those against others."""
+        mine = members(self.regions[number])
+        if len(mine) == 1:
+            return logits[:, mine[0] : mine[0] + 1]
+        return torch.stack([logits[:, k] for k in mine], dim=1).logsumexp(dim=1, keepdim=True)
+
     def unlabelled(self, probs: Float[Tensor, "B K P"]) -> Float[Tensor, "B C P"]:
-        """The bounded classes, where pixels may change."""
-        return torch.stack([probs[:, k] for k in self.classes], dim=1) * self.free
+        """The bounded regions, where pixels may change."""
+        return select(probs, self.regions) * self.free
 
 
 @dataclass(frozen=True)
@@ -126,7 +141,7 @@ class Exact:
         log_probs: Float[Tensor, "B K *space"],
         label: Integer[Tensor, "B *space"],
         interval: Interval,
-        classes: Sequence[int],
+        regions: Sequence[Region],
         scans: Scans | None = None,
         part: Part | None = None,
     ) -> Float[Tensor, "B K *space"]:
@@ -135,17 +150,17 @@ class Exact:
         Args:
             log_probs: Of the network.
             label: Class of each pixel, 255 where unlabelled.
-            interval: Bounds on the sizes in pixels, `(N, C, 1)`. One that cannot be kept, as when more pixels are
-                labelled than the upper bound allows, gives way to the nearest that can.
-            classes: The bounded classes.
+            interval: Bounds on the sizes in pixels, `(N, C, 1)`. Those that cannot hold together, as when more pixels
+                are labelled than the upper bound allows, give way to the nearest that can (see `nearest_bounds`).
+            regions: The bounded classes, or several taken together.
             scans: Which images make up a scan, if the sizes are of whole scans.
             part: Which images of the batch these are, where several processes share it.
 
         Returns:
             Logits, whose softmax is `Q` wherever a pixel is unlabelled.
         """
-        problem = Problem.of(log_probs, label, interval.lower, interval.upper, classes, scans, part)
-        if len(classes) == 1:
+        problem, _ = Problem.of(log_probs, label, interval.lower, interval.upper, regions, scans, part).possible()
+        if len(regions) == 1:
             return _solve_one(problem, problem.log_probs, 0)[1].reshape(log_probs.shape)
         logits: Tensor = _solve_several(*problem.parts) if part is None else _solve_all(problem)
         return logits.reshape(log_probs.shape)
@@ -155,9 +170,9 @@ def _solve_one(
     problem: Problem, logits: Float[Tensor, "B K P"], number: int
 ) -> tuple[Float[Tensor, "N 1"], Float[Tensor, "B K P"]]:
     """The multiplier of one class, the others being what they are, and the logits with it."""
-    k, sizes = problem.classes[number], problem.sizes
-    logits = problem.against_others(logits, k)
-    odds = logits[:, k : k + 1]
+    sizes, mine = problem.sizes, members(problem.regions[number])
+    logits = problem.against_others(logits, number)
+    odds = problem.odds(logits, number)
     least, most = odds.aminmax() if problem.part is None else problem.part.extremes(odds)
     movable = odds.masked_fill(~problem.free, -torch.inf)
     free, now = sizes(problem.free), sizes(movable.sigmoid())
@@ -187,8 +202,9 @@ def _solve_one(
         fine = torch.clamp(fine + (sizes(probs) - wanted) / slope, -half, half)
     inside = wanted == now
     coarse, fine = coarse.masked_fill(inside, 0), fine.masked_fill(inside, 0)
-    moved = odds - each(coarse, problem.scans)[..., None] - each(fine, problem.scans)[..., None]
-    return coarse + fine, torch.cat([logits[:, :k], moved, logits[:, k + 1 :]], dim=1)
+    moved = logits - each(coarse, problem.scans)[..., None] - each(fine, problem.scans)[..., None]
+    columns = [moved[:, k] if k in mine else logits[:, k] for k in range(logits.shape[1])]
+    return coarse + fine, torch.stack(columns, dim=1)
 
 
 @library.custom_op("inbounds::solve_several", mutates_args=(), schema=f"({PARTS}) -> Tensor")
@@ -205,7 +221,7 @@ def _solve_all(problem: Problem) -> Tensor:
     """Each class in turn, then all together, `(B, K, P)`."""
     beta = torch.zeros_like(problem.lower)
     for _ in range(CYCLES):
-        for number in range(len(problem.classes)):
+        for number in range(len(problem.regions)):
             before, own, after = beta[:, :number], beta[:, number : number + 1], beta[:, number + 1 :]
             others = problem.shift(problem.log_probs, torch.cat([before, torch.zeros_like(own), after], dim=1))
             beta = torch.cat([before, _solve_one(problem, others, number)[0], after], dim=1)
@@ -221,20 +237,25 @@ def _solve_together(problem: Problem, beta: Float[Tensor, "N C"]) -> Float[Tenso
     logits = problem.shift(problem.log_probs, beta).log_softmax(dim=1)
     lower = torch.minimum(problem.lower, FULL * problem.sizes(problem.free))
     upper = problem.upper.clamp(min=EMPTY)
-    number = torch.arange(len(problem.classes), device=beta.device)
+    number = torch.arange(len(problem.regions), device=beta.device)
     same = number[:, None] == number
+    K, both = logits.shape[1], [set(members(one)) for one in problem.regions]
+    shared = [[sorted(one & other) for other in both] for one in both]
     for _ in range(JOINT):
-        probs = problem.unlabelled(logits.exp())
-        sizes = problem.sizes(probs)
-        curvature = torch.where(same, sizes[:, None], 0) - total(probs @ probs.mT, problem.scans)
+        every = logits.exp() * problem.free
+        by_class, probs = problem.sizes(every), select(every, problem.regions)
+        sizes = select(by_class, problem.regions)
+        none = torch.zeros_like(sizes[:, 0])
+        meet = [torch.stack([sum((by_class[:, k] for k in some), none) for some in row], dim=1) for row in shared]
+        curvature = torch.stack(meet, dim=1) - total(probs @ probs.mT, problem.scans)
         slope = curvature.diagonal(dim1=1, dim2=2).clamp(min=1e-12)
         above, below = sizes - upper, sizes - lower
         over, under = beta + above / slope > 0, beta + below / slope < 0
         residual = torch.where(over, above, torch.where(under, below, -beta))
         firm = torch.where(same, (1 + 1e-6) * slope[:, None], curvature)  # never singular
         step = _solve_linear(torch.where((over | under)[..., None], firm, same.to(firm.dtype)), residual)
-        highest, lowest = step.clamp(min=0).amax(dim=1, keepdim=True), step.clamp(max=0).amin(dim=1, keepdim=True)
-        gap = (highest - lowest).clamp(min=1e-6)
+        moves = per_class(step, problem.regions, K)
+        gap = (moves.amax(dim=1, keepdim=True) - moves.amin(dim=1, keepdim=True)).clamp(min=1e-6)
         step = step * gap.log1p() / gap
         beta = beta + step
         logits = problem.shift(logits, step).log_softmax(dim=1)

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from inbounds.annotations import UNLABELLED, Annotation
 from inbounds.constraints import Constraint, Interval
 from inbounds.constraints.constraint import constrained
-from inbounds.losses.projection import Exact, Projection
-from inbounds.regions import size
+from inbounds.losses.projection import Exact, Problem, Projection
+from inbounds.regions import Region, Scans, size
+from inbounds.regions.region import members
 from inbounds.regions.statistic import most_probable, one_hot
 
 
@@ -51,17 +52,35 @@ class Proposals:
     @torch.no_grad()
     def __call__(self, log_probs: Float[Tensor, "B K *space"], annotation: Annotation) -> Shaped[Tensor, "B ..."]:
         """The labels to train on."""
-        bounded, label, K = self.constraint, annotation.label, log_probs.shape[1]
-        scans = annotation.scans if bounded.scope == "volume" else None
-        classes = constrained(bounded.classes, K)
-        bounds = bounded.interval(log_probs.exp(), None, annotation)
-        shape = (log_probs.shape[0] if scans is None else scans.count, len(classes), 1)
-        lower, upper = (side.expand(shape) for side in (bounds.lower, bounds.upper))
-        if self.sides == "upper":
-            lower = torch.full_like(lower, -torch.inf)
+        label, K = annotation.label, log_probs.shape[1]
         shared = {} if annotation.part is None else {"part": annotation.part}
-        logits = self.project(log_probs, label, Interval(lower, upper, trusted=True), classes, scans, **shared)
+        logits = self.project(log_probs, label, *self._bounds(log_probs, annotation), **shared)
         known = label != UNLABELLED
         if self.harden:
             return torch.where(known, label.long(), most_probable(logits))
         return torch.where(known[:, None], one_hot(label, K).to(logits.dtype), logits.softmax(dim=1))
+
+    @torch.no_grad()
+    def possible(self, log_probs: Float[Tensor, "B K *space"], annotation: Annotation) -> Bool[Tensor, " N"]:
+        """Whether all bounds of an image, or of a scan, can hold together, given its pixels and its labels.
+
+        Where they cannot, the `Exact` projection keeps to the nearest that can.
+        """
+        interval, regions, scans = self._bounds(log_probs, annotation)
+        problem = Problem.of(
+            log_probs, annotation.label, interval.lower, interval.upper, regions, scans, annotation.part
+        )
+        return problem.possible()[1]
+
+    def _bounds(self, log_probs: Tensor, annotation: Annotation) -> tuple[Interval, list[Region], Scans | None]:
+        bounded, K = self.constraint, log_probs.shape[1]
+        scans = annotation.scans if bounded.scope == "volume" else None
+        regions = constrained(bounded.classes, K)
+        if any(len(members(region)) == K for region in regions):
+            raise ValueError("all classes together have all pixels: proposals cannot bound them")
+        bounds = bounded.interval(log_probs.exp(), None, annotation)
+        shape = (log_probs.shape[0] if scans is None else scans.count, len(regions), 1)
+        lower, upper = (side.expand(shape) for side in (bounds.lower, bounds.upper))
+        if self.sides == "upper":
+            lower = torch.full_like(lower, -torch.inf)
+        return Interval(lower, upper, trusted=True), regions, scans

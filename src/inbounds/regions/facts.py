@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from inbounds.regions.region import suffixes
 from inbounds.regions.scans import Scans
 
 Points: TypeAlias = Float[Tensor, "n P 2"]
@@ -50,6 +51,10 @@ class Motion:
     def each(self, scans: Scans) -> Motion:
         """That of each slice, where this is that of each scan."""
         return Motion(self.sides, *map(scans.each, (self.turn, self.shift, self.factor, self.gain, self.offset)))
+
+    def still(self) -> Motion:
+        """The same about the origin, as differences of positions move."""
+        return Motion((1, 1), self.turn, torch.zeros_like(self.shift), self.factor, self.gain, self.offset)
 
     def middle(self) -> Float[Tensor, " 2"]:
         """The middle of the images."""
@@ -114,12 +119,15 @@ class FactColumns:
 
     def follow(self, facts: Mapping[str, Tensor], name: str, motion: Motion) -> dict[str, Tensor]:
         """Those of the facts that are on a statistic, and on its range, for augmented images."""
-        known = {one: facts[one] for one in (name, *range_of(name)) if one in facts}
-        now = {one: self.moved(fact, motion) for one, fact in known.items()}
-        if self.moved_range is not None and known.keys() - {name}:
-            unknown = torch.full_like(next(iter(known.values())), torch.nan)
-            low, high = (known.get(end, unknown) for end in range_of(name))
-            now |= zip(range_of(name), self.moved_range(low, high, motion), strict=True)
+        now: dict[str, Tensor] = {}
+        for of in suffixes(facts):
+            value, *ends = (f"{one}{of}" for one in (name, *range_of(name)))
+            known = {one: facts[one] for one in (value, *ends) if one in facts}
+            now |= {one: self.moved(fact, motion) for one, fact in known.items()}
+            if self.moved_range is not None and known.keys() - {value}:
+                unknown = torch.full_like(next(iter(known.values())), torch.nan)
+                low, high = (known.get(end, unknown) for end in ends)
+                now |= zip(ends, self.moved_range(low, high, motion), strict=True)
         return now
 
 

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
+from inbounds.regions.region import Region, select
 from inbounds.regions.scans import Scans
 
 Whole = Float[Tensor, "S K *scan"] | Sequence[Float[Tensor, "K ..."]]
@@ -223,12 +224,9 @@ class Patches(Scans):
         last = self.each((self.sides - 1) / 2).reshape(*self.places.shape[:2], *(1,) * (self.places.ndim - 2))
         return (self.places.abs() >= last).any(dim=1)
 
-    def chosen(self, classes: Sequence[int]) -> Patches:
-        """The same, of some classes."""
-        outside, found = (
-            None if sums is None else torch.stack([sums[:, k] for k in classes], dim=1)
-            for sums in (self.outside, self.found)
-        )
+    def chosen(self, regions: Sequence[Region]) -> Patches:
+        """The same, of some regions."""
+        outside, found = (None if sums is None else select(sums, regions) for sums in (self.outside, self.found))
         return replace(self, outside=outside, found=found)
 
     def within(self, lower: Float[Tensor, "S K 1"], upper: Float[Tensor, "S K 1"]) -> Patches:

@@ -95,6 +95,8 @@ class Statistic(Generic[P]):
         needs_image: Whether the function has a parameter `image`.
         columns: How people write it down, and what becomes of that when images are fitted or augmented. `None` where
             tables have no column for it.
+        relates: How many regions a value is of: 1, or 2 for a relation between each region and the next, whose values
+            are `(B, K - 1, M)`.
     """
 
     function: Callable[Concatenate[Tensor, P], Tensor]
@@ -103,6 +105,7 @@ class Statistic(Generic[P]):
     fact: str
     needs_image: bool
     columns: FactColumns | None = None
+    relates: int = 1
 
     def __call__(self, probs: Tensor, *args: P.args, **kwargs: P.kwargs) -> Values:
         """Measure every class of every image."""
@@ -110,6 +113,8 @@ class Statistic(Generic[P]):
         if may_look(probs):
             _look(probs)
         _check_stacked(probs, kwargs.get("scans"))
+        if probs.shape[1] < self.relates:
+            raise ValueError(f"{self.fact} is of {self.relates} regions, one after the other, not of {probs.shape[1]}")
         return self.function(probs, *args, **kwargs)
 
     def using(self, **settings: Any) -> Statistic[...]:
@@ -161,6 +166,7 @@ def statistic(
     presence: Callable[Concatenate[Tensor, P], tuple[Number, Number]] | None = None,
     fact: str | None = None,
     columns: FactColumns | None = None,
+    relates: int = 1,
 ) -> Callable[[Callable[Concatenate[Tensor, P], Tensor]], Statistic[P]]: ...
 
 
@@ -170,13 +176,14 @@ def statistic(
     presence: Callable[..., tuple[Number, Number]] | None = None,
     fact: str | None = None,
     columns: FactColumns | None = None,
+    relates: int = 1,
 ) -> Callable[..., Statistic[...]]:
     """Turn a function of probabilities into a `Statistic` that a constraint can use.
 
     The function takes `probs` first, `image` if it needs the image, and a keyword `scans`, which it hands on to
-    the statistics it is built from. `scale`, `presence`, `fact` and `columns` are described at `Statistic`; by
-    default the scale is 1 and the fact has the function's name. Put into `inbounds.regions.statistics`, it is known to
-    settings, and to tables of facts if it has columns.
+    the statistics it is built from. `scale`, `presence`, `fact`, `columns` and `relates` are described at `Statistic`;
+    by default the scale is 1 and the fact has the function's name. Put into `inbounds.regions.statistics`, it is known
+    to settings, and to tables of facts if it has columns.
 
     Example:
         >>> @statistic(fact="height")
@@ -188,7 +195,7 @@ def statistic(
         parameters = inspect.signature(function).parameters
         if "scans" not in parameters:
             raise ValueError(f"{function.__name__} must take a keyword argument `scans`")
-        made = Statistic(function, scale, presence, fact or function.__name__, "image" in parameters, columns)
+        made = Statistic(function, scale, presence, fact or function.__name__, "image" in parameters, columns, relates)
         for name in ("__doc__", "__name__", "__qualname__", "__module__"):
             object.__setattr__(made, name, getattr(function, name))
         object.__setattr__(made, "__wrapped__", function)

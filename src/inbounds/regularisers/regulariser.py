@@ -12,8 +12,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inbounds.annotations import Annotation
-from inbounds.constraints.constraint import check_weight, constrained, select
+from inbounds.constraints.constraint import check_weight, constrained
 from inbounds.ranks import mean
+from inbounds.regions.region import select
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from inbounds.writing import aside, remove, write_json
 
 RAW = "raw."
 """Before the names of the weights whose running mean the kept networks are."""
-KEPT = ("generator.", "scan_sizes", "estimate.")
+KEPT = ("generator.", "scan_sizes", "estimate.", "multipliers.")
 """With these begin the names of what a state keeps as tensors."""
 
 
@@ -32,7 +32,7 @@ class State(Standing):
     """What a run remembers between epochs.
 
     Attributes:
-        tensors: What is remembered beside networks and optimiser: random generators, sizes of scans.
+        tensors: What is remembered beside networks and optimiser: random generators, sizes of scans, multipliers.
     """
 
     tensors: dict[str, Tensor] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from typing import Any
 
 from inbounds.config import Hybrid
 from inbounds.constraints import Common, Constraint, Fixed, Individual, Known, Tags
+from inbounds.regions.region import spelled
 from inbounds.store.store import FULL
 from inbounds.supervision import Supervision
 
@@ -40,9 +41,11 @@ def describe(
 
 def _phrase(constraint: Constraint, classes: Sequence[str]) -> str:
     what = constraint.statistic.fact.replace("_", " ")
-    unit, of = (" px" if what in ("size", "centroid", "spread") else ""), ""
-    if constraint.classes is not None and len(constraint.classes) < len(classes):
-        of = " of " + ", ".join("background" if k == 0 else classes[k - 1] for k in constraint.classes)
+    unit, of = (" px" if what in ("size", "centroid", "spread", "distance", "offset") else ""), ""
+    if constraint.classes is not None and list(constraint.classes) != list(range(1, len(classes) + 1)):
+        of = " of " + ", ".join(
+            spelled(group, ["background", *classes]) for group in constraint.groups(len(classes) + 1)
+        )
     whose = "scan" if constraint.scope == "volume" else "image"
     bounds = constraint.bounds
     if isinstance(bounds, Tags):

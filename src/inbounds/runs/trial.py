@@ -18,6 +18,7 @@ from inbounds.memory import require
 from inbounds.networks import Volumetric
 from inbounds.networks.needs import kept, weights
 from inbounds.networks.volumetric import as_slices, as_volumes
+from inbounds.regions import fact_name
 from inbounds.regions.scans import Scans
 from inbounds.runs.machine import gpu
 from inbounds.scans.format import by
@@ -45,15 +46,32 @@ def try_out(
         what = "settings: the loss cannot be computed"
         tables = to_tensors(store, None, [store.class_index(name) for name in classes])
         facts, scan_facts = ({name: fact[:1] for name, fact in table.items()} for table in tables)
-        known = Annotation(label[:1], facts, scan_facts, Scans(torch.zeros(1, dtype=torch.long), 1))
+        related = _of_several(supervision, len(classes) + 1)
+        facts, scan_facts = facts | related, scan_facts | related
+        first = torch.zeros(1, dtype=torch.long)
+        known = Annotation(label[:1], facts, scan_facts, Scans(first, 1), index=first, scan_index=first)
         if volumes:
             whole, alone = whole_volume(label)
             facts = {name: fact.expand(depth, -1, -1) for name, fact in facts.items()}
-            known = Annotation(label, facts, in_space(scan_facts), whole, patches=alone)
-        supervision(scores.detach(), image, known)
+            index = first.expand(depth)
+            known = Annotation(label, facts, in_space(scan_facts), whole, patches=alone, index=index, scan_index=first)
+        supervision.remembering(1, 1, scores.detach().softmax(1), image, known)(scores.detach(), image, known)
     except Exception as error:  # whatever a network or a term of a person's own raises
         raise BadInput(f"{what} ({reason(error)}); correct its arguments") from None
     _check_step(weights(network), sum(sizes) / math.prod((depth, *sides)), settings, store)
+
+
+def _of_several(supervision: Supervision, K: int) -> dict[str, Tensor]:
+    """Facts of several classes together, and of relations, of which nothing is known yet."""
+    found = {}
+    for one in supervision.constraints:
+        fact, columns = getattr(one.bounds, "fact", None) or one.statistic.fact, one.statistic.columns
+        if columns is None:
+            continue
+        for group in one.groups(K):
+            if len(group) > 1 or not isinstance(group[0], int):
+                found[fact_name(fact, *group)] = torch.full((1, 1, len(columns.names)), torch.nan)
+    return found
 
 
 def _of_volume(network: Volumetric, slices: Tensor) -> Tensor:

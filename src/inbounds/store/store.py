@@ -215,10 +215,19 @@ class Store:
 
     def import_facts(self, file: Path, name: str, *, overwrite: bool = False) -> Facts:
         """Bring in a table that people made, after looking at every cell; in the place of another, if told."""
+        return self.add_facts(name, lambda: self.read_facts(file), overwrite=overwrite)
+
+    def read_facts(self, file: Path) -> Facts:
+        """A table that people made, once every cell was looked at."""
+        facts = Facts.read(file, self.classes, self.cases)
+        if all(fact.present is None and not fact.known for fact in (*facts.rows, *facts.relations)):
+            raise BadInput(f"{file}: no cell says anything; fill in what is known, and leave the others empty")
+        return facts
+
+    def add_facts(self, name: str, read: Callable[[], Facts], *, overwrite: bool = False) -> Facts:
+        """Keep facts, asked for once their name is known to be free, or that of facts to be replaced."""
         with self.adding(name, self.facts_brought if overwrite else ()):
-            facts = Facts.read(file, self.classes, self.cases)
-            if all(fact.present is None and not fact.known for fact in facts):
-                raise BadInput(f"{file}: no cell says anything; fill in what is known, and leave the others empty")
+            facts = read()
             facts.write(self.path / "facts" / f"{name}.csv")
         return facts
 

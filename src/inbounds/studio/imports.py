@@ -206,7 +206,11 @@ def _known(
     from inbounds.store.facts import Facts
 
     values, found = list(project.classes), dict[int, list[dict[str, Any]]]()
-    for fact in Facts.read(path, names, cases):
+    read = Facts.read(path, names, cases)
+    if read.relations:
+        name = read.name(read.relations[0])
+        raise BadInput(f"{path.name}: a row is of {name}, and the studio knows classes alone; bring it to a store")
+    for fact in read:
         size = next((_size(fact.known, unit) for unit in COLUMNS if _size(fact.known, unit)), None)
         if fact.klass and (size or fact.present is not None):
             told = {"class": values[fact.klass], "slice": fact.slice, "present": fact.present, "size": size}

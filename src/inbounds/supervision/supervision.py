@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
 
 from inbounds.annotations import Annotation
-from inbounds.constraints import Constraint
+from inbounds.constraints import Constraint, Multipliers
 from inbounds.losses import cross_entropy
 from inbounds.regions.statistic import check_probs, may_look, some_pixels, wide
 from inbounds.regularisers.regulariser import Regulariser
@@ -70,6 +70,37 @@ class Supervision:
     def terms(self) -> list[Constraint | Regulariser]:
         """All that is added to the label loss."""
         return [*self.constraints, *self.regularisers]
+
+    def remembering(
+        self,
+        images: int,
+        scans: int,
+        probs: Float[Tensor, "B K *space"],
+        image: Float[Tensor, "B channels *space"] | None,
+        annotation: Annotation,
+    ) -> Supervision:
+        """The same for so many images and scans, wherever it has multipliers for them.
+
+        Args:
+            images: How many there are.
+            scans: Likewise.
+            probs: Of some batch, from which shapes are known, and the device.
+            image: Of that batch.
+            annotation: Likewise.
+        """
+        constraints = list(self.constraints)
+        for place, one in enumerate(constraints):
+            if isinstance(one.penalty, Multipliers):
+                _, regions, components = one.values(probs, image, annotation).shape
+                count = images if one.scope == "image" else scans
+                constraints[place] = replace(one, penalty=one.penalty.sized(count, regions, components, probs.device))
+        return replace(self, constraints=constraints)
+
+    @property
+    def multipliers(self) -> dict[str, Tensor]:
+        """All of them by the name of their term: with the network's weights, what going on needs."""
+        penalties = {one.name: one.penalty for one in self.constraints}
+        return {name: one.values for name, one in penalties.items() if isinstance(one, Multipliers)}
 
     def __call__(
         self,

@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -23,6 +23,7 @@ from inbounds.evaluation.validate import Validation, validate
 from inbounds.inference.forward import CHUNK
 from inbounds.inference.volumes import volume_ranges
 from inbounds.locks import locked
+from inbounds.losses import Proposals
 from inbounds.networks import sees_volumes
 from inbounds.networks.shared_norm import synchronised
 from inbounds.runs import checkpoint
@@ -31,6 +32,7 @@ from inbounds.runs.machine import cores
 from inbounds.runs.model import build_network
 from inbounds.runs.run import Run
 from inbounds.runs.table import Log, Row
+from inbounds.supervision import Supervision
 from inbounds.training.data import Data
 from inbounds.training.devices import fabrics
 from inbounds.training.group import joined, leaving
@@ -130,9 +132,9 @@ class Trainer:
             # Shapes do not change, so that looking for the fastest kernels pays, where any will do.
             torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
         self.schedule = Schedule(training, device)
-        self.supervision = self.schedule.following(run.supervision)
         data = data or Data()
         self.samples = data.samples(run, device, "train")
+        self.supervision = self.schedule.following(self._remembering(run.supervision))
         self._require_knowledge()
         held_out = [record for record in store.records if record.split == "validation"]
         self.held_out = data.samples(run, device, "validation") if held_out else None
@@ -147,7 +149,7 @@ class Trainer:
         )
         self.order = torch.Generator().manual_seed(run.seed)
         self.state = State(lr=training.lr)
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = self._impossible()
         self.warned: set[str] = set()
         self.validation: dict[str, float] = {}
         self.progress: Progress | None = None
@@ -168,6 +170,18 @@ class Trainer:
         self.validated = self._make_validation()
         self.stream.ready()
 
+    def _remembering(self, supervision: Supervision) -> Supervision:
+        """The supervision with a multiplier for each image and scan, wherever it has some."""
+        batch = self.samples.scan_batch([0])
+        shape = batch.image.shape
+        probs = batch.image.new_zeros(shape[0], len(self.run.classes) + 1, *shape[2:])
+        counts = len(self.samples), len(self.samples.records)
+        return supervision.remembering(*counts, probs, batch.image, batch.annotation)
+
+    def _multipliers(self) -> dict[str, Tensor]:
+        """All multipliers, by what a checkpoint calls them."""
+        return {f"multipliers.{name}": values for name, values in self.supervision.multipliers.items()}
+
     def _require_knowledge(self) -> None:
         """Refuse a constraint whose bounds are not known for any image: it would never act, and nobody would see."""
         run = self.run
@@ -186,6 +200,30 @@ class Trainer:
                 f"{run.settings.recipe!r} would learn from the labels alone; name other facts with --facts (there are: "
                 f"{have}), or write some with `inbounds facts`"
             )
+
+    def _impossible(self) -> tuple[str, ...]:
+        """Where bounds that proposals keep to cannot hold together, in a sentence."""
+        proposals, places = self.supervision.proposals, list[str]()
+        if not isinstance(proposals, Proposals):
+            return ()
+        for group in self.samples.groups(CHUNK):
+            batch = self.samples.whole(group)
+            shape, K = batch.image.shape, len(self.run.classes) + 1
+            even = batch.image.new_full((shape[0], K, *shape[2:]), -math.log(K))
+            cannot = ~proposals.possible(even, batch.annotation).cpu()
+            if proposals.constraint.scope == "volume":
+                places += [self.samples.records[scan].name for scan in group.which.cpu()[cannot].tolist()]
+            else:
+                places += self._slices(group.index.cpu()[cannot].tolist())
+        if not places:
+            return ()
+        return (f"Warning: bounds cannot hold together on {some(places, NAMED)}; the nearest that can are kept to",)
+
+    def _slices(self, positions: Sequence[int]) -> list[str]:
+        """Slices by the names of their scans."""
+        owners = self.samples.scans.index.cpu()[torch.tensor(positions, dtype=torch.long)].tolist()
+        places = zip(owners, positions, strict=True)
+        return [f"{self.samples.records[n].name} slice {at - self.samples.slices_of(n).start}" for n, at in places]
 
     def _make_step(self) -> Step:
         training = self.run.settings.training
@@ -282,6 +320,8 @@ class Trainer:
                     self.scan_sizes.sizes.copy_(kept["scan_sizes"])
                 if self.volumes is not None:
                     self.volumes.restore(kept)
+                for name, values in self._multipliers().items():
+                    values.copy_(kept[name])
         self.stream.ready()
         begun, before = time.monotonic(), self.state.epoch
         if self.run.epochs is None:
@@ -343,6 +383,7 @@ class Trainer:
                 self.state.tensors["scan_sizes"] = self.scan_sizes.sizes.cpu().clone()
             if self.volumes is not None and self.writes:
                 self.state.tensors |= self.volumes.state()
+            self.state.tensors |= {name: values.cpu().clone() for name, values in self._multipliers().items()}
             taken = checkpoint.take(self.state, self.judged, optimiser, self.network if training.ema else None)
         for name, tensor in taken.weights.items():
             if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
@@ -413,6 +454,7 @@ class Trainer:
         networks = {id(one): one for one in (self.network, self.judged)}.values()
         tensors = [tensor for one in networks for tensor in one.state_dict().values()]
         tensors += [] if self.scan_sizes is None else [self.scan_sizes.sizes]
+        tensors += self._multipliers().values()
         kept = [tensor.clone() for tensor in tensors]
         order, drawn = self.order.get_state(), self.stream.generator.get_state()
 
@@ -517,13 +559,10 @@ class Trainer:
                 self._warn(klass, f"{empty} after epoch {number} of {epochs}")
 
     def _stop(self, epoch: int, at: int, caught: dict[str, float]) -> None:
-        index, records = self.step.plan[at - 1], self.samples.records
-        index = index if self.volumes is None else self.volumes.patches.slices_of(index)
-        owners = self.samples.scans.index.cpu()[index].tolist()
-        places = zip(owners, index.tolist(), strict=True)
-        named = [f"{records[scan].name} slice {place - self.samples.slices_of(scan).start}" for scan, place in places]
+        index = self.step.plan[at - 1]
+        named = self._slices((index if self.volumes is None else self.volumes.patches.slices_of(index)).tolist())
         if self.whole_scans:
-            named = [records[owners[0]].name]
+            named = [named[0].rpartition(" slice ")[0]]
         terms = ", ".join(f"{name} {value:g}" for name, value in caught.items())
         cases = some(named, NAMED)
         kept = f"The checkpoint after epoch {epoch - 1} is kept" if epoch > 1 else "No epoch is finished yet"

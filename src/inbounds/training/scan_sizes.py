@@ -57,7 +57,7 @@ class ScanSizes:
             part=part,
         )
         scans = Scans(_own(place, part), len(index), part=part)
-        annotation = replace(batch.annotation, scan_facts=facts, scans=scans, rest=rest)
+        annotation = replace(batch.annotation, scan_facts=facts, scans=scans, rest=rest, scan_index=scan)
         return replace(batch, annotation=annotation)
 
     @torch.no_grad()
