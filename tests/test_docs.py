@@ -53,7 +53,7 @@ def test_index_names_every_page() -> None:
 
 def test_manual_is_short() -> None:
     assert words(ROOT / "README.md") <= 1000
-    assert sum(map(words, DOCS)) <= 14_000
+    assert sum(map(words, DOCS)) <= 15_500
 
 
 def test_own_constraint_takes_at_most_thirty_lines() -> None:

@@ -160,6 +160,8 @@ def facts(
         from inbounds.store.doubts import of_all
         from inbounds.store.sentences import read_sentences
 
+        if not dry_run:
+            opened.check_new(name, opened.facts_brought if overwrite else ())
         said: list[dict[str, Any]] = []
         if reports is None:
             assert import_file is not None
