@@ -93,7 +93,7 @@ def test_damage(store: Store, change: object, saying: list[str]) -> None:
         (("preview", "--out", "x.png", "--annotations", "sedes"), ["no annotation 'sedes'", "did you mean 'seeds'?"]),
         (("facts", "--name", "seed", "--export", "x.csv"), ["no facts 'seed'", "did you mean 'seeds'?"]),
         (("facts", "--name", "q", "--export", "x.csv"), ["no facts 'q'", "there are: seeds"]),
-        (("facts", "--name", "q"), ["one of --import, --export and --template"]),
+        (("facts", "--name", "q"), ["one of --import, --reports, --export and --template"]),
         (("facts", "--name", "seeds", "--import", "x.csv"), ["'seeds' already"]),
         (("facts", "--name", "q", "--import", "none.csv"), ["none.csv: cannot be read", "check the name"]),
     ],
