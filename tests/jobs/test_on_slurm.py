@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,7 +103,9 @@ def test_chunks_of_scans_give_what_one_process_gives(slurm: SlurmCluster, tmp_pa
     scans = flat_folder(tmp_path / "scans", "abc")
     for store, more in (("one", []), ("many", ["--on", "slurm", "--chunk", "2"])):
         words = ["prepare", "folder", str(scans), str(tmp_path / store), "--classes", "background,RV,MYO,LV"]
-        subprocess.run(["python", "-m", "inbounds", *words, "--side", "48", *more], check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-m", "inbounds", *words, "--side", "48", *more], check=True, capture_output=True
+        )
     assert snapshot(tmp_path / "one") == snapshot(tmp_path / "many")
     assert {entry.name for entry in tmp_path.iterdir()} == {"scans", "one", "many"}
 

@@ -85,7 +85,7 @@ class Ahead:
         self.due: Iterator[Tensor] = iter(())
         self.coming: deque[Future[Held]] = deque()
 
-    def begin(self, order: Iterable[Int[Tensor, " B"]]) -> None:
+    def begin(self, order: Iterable[Tensor]) -> None:
         """Forget what was on its way, and read these next: the positions of each batch."""
         while self.coming:
             self.coming.popleft().cancel()

@@ -182,7 +182,8 @@ def facts(
         lines = [f"{one['where']}: {one['part']!r}: {one['fact']}" for one in said if "fact" in one] if dry_run else []
         shown = "\n".join([*lines, text + _aside(read.ignored)])
         kept = None if dry_run else name
-        answer(as_json, shown, store=store, facts=kept, rows=count, ignored=read.ignored, notes=notes, sentences=said)
+        heard = {} if reports is None else {"sentences": said}
+        answer(as_json, shown, store=store, facts=kept, rows=count, ignored=read.ignored, notes=notes, **heard)
         return
     target = export_file or template
     assert target is not None

@@ -248,7 +248,8 @@ class Constraint:
         assert knowledge.presence is not None
         most, own = knowledge.presence[1], getattr(self.bounds, "fact", None) or knowledge.fact
         for name in {own, *range_of(own)} & knowledge.facts.keys():
-            above = (knowledge.facts[name] > 1.01 * most) & (interval.lower > -torch.inf)
+            # A scan of which the batch shows nothing measures nothing, and is not judged.
+            above = (knowledge.facts[name] > 1.01 * most) & (most > 0) & (interval.lower > -torch.inf)
             if bool(above.any()):
                 at = tuple(above.nonzero()[0].tolist())
                 raise ValueError(

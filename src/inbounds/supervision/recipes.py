@@ -14,11 +14,11 @@ from inbounds.constraints.bounds import Bounds
 from inbounds.constraints.interval import Numbers
 from inbounds.errors import nearest
 from inbounds.losses import Ascent, Exact, Projection, Proposals
+from inbounds.regions import Region, compactness, size
 from inbounds.regions import centroid as centroid_of
-from inbounds.regions import compactness, size
 from inbounds.supervision.supervision import Supervision
 
-Classes: TypeAlias = Sequence[int] | None
+Classes: TypeAlias = Sequence[Region] | None
 Scope: TypeAlias = Literal["image", "volume"]
 Sides: TypeAlias = Literal["both", "upper"]
 ASCENT, EXACT = Ascent(), Exact()
