@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # One process a core, one thread each: threads that wait for each other are slower than no threads.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
+PYTEST := PYTHONUTF8=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
 CORE := $(addprefix tests/,regions annotations constraints regularisers losses supervision test_contract.py)
 LABORATORY := tests/reproduction tests/benchmarks tests/torture
 PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))

@@ -273,9 +273,15 @@ def test_can_be_copied_and_sent_to_another_process() -> None:
         ({"bounds": (60, 2000)}, "gives no bounds: use Tags"),
         ({"penalty": 2}, "the penalty must be a function of the violation, not 2"),
         ({"scope": "scan"}, "scope must be 'image' or 'volume', not 'scan'"),
-        ({"classes": []}, r"classes must be different numbers of 0 or more, not \[\]"),
-        ({"classes": [1, 1]}, r"classes must be different numbers of 0 or more, not \[1, 1\]"),
-        ({"classes": [-1]}, r"classes must be different numbers of 0 or more, not \[-1\]"),
+        ({"classes": []}, r"classes must be different numbers of 0 or more, or several of them in brackets, not \[\]"),
+        (
+            {"classes": [1, 1]},
+            r"classes must be different numbers of 0 or more, or several of them in brackets, not \[1, 1\]",
+        ),
+        (
+            {"classes": [-1]},
+            r"classes must be different numbers of 0 or more, or several of them in brackets, not \[-1\]",
+        ),
         ({"classes": 1}, "classes must be"),
         ({"weight": torch.ones(2)}, "weight must be"),
         ({"weight": "much"}, "weight must be"),
