@@ -18,7 +18,8 @@ def figures(name: str, preset: str, runs: Sequence[Collected]) -> dict[str, Any]
     panels, by_row = curves(name, preset, runs), rows_of(name, preset, runs)
     shown: dict[str, Any] = {"curves": (panels,)} if panels else {}
     for across in experiment(name).levels:
-        if any(len({row for row in rows.values() if by_row[row]}) > 1 for rows in across.lines.values()):
+        level = {row for rows in across.lines.values() for row in rows.values() if len(set(rows.values())) == 1}
+        if len({row for rows in across.lines.values() for row in rows.values() if by_row[row]} - level) > 1:
             shown[across.stem] = (across.across, _places(across), levels(name, preset, runs, across))
     return shown
 

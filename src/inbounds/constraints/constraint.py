@@ -225,7 +225,9 @@ class Constraint:
             lower = torch.where(cut, -torch.inf, interval.lower)
             upper = interval.upper if presence is not None else torch.where(cut, torch.inf, interval.upper)
             interval = Interval(lower, upper, trusted=True)
-        if may_look(values) and knowledge.presence is not None and not (annotation and self._estimates(annotation)):
+        # Where regions may lie outside, as where augmentation enlarged them, a size may well be above the image's.
+        partly = annotation is not None and (self._estimates(annotation) or self._may_be_cut(annotation))
+        if may_look(values) and knowledge.presence is not None and not partly:
             self._check_sizes(knowledge, interval)
         for side in (interval.lower, interval.upper):
             lengths = zip(side.shape[::-1], values.shape[::-1], strict=False)
