@@ -68,7 +68,8 @@ def _wrong(ended: Ended, bad: Bad) -> list[str]:
     """What is wrong with a refusal, or with going on."""
     wrong = []
     said = ended.err + (ended.out if ended.code == 1 else "")
-    if ended.code in (1, 2) and not any(name and name in said for name in bad.names):
+    # A folder that may name a patient is told when it is asked for.
+    if ended.code in (1, 2) and not any(name and name in said for name in (*bad.names, "--folder-names")):
         wrong.append(f"what it says names none of {', '.join(map(repr, bad.names[:3]))}: {_last(said)}")
     if ended.code == 0 and bad.seen:
         wrong.append("nobody noticed")

@@ -171,10 +171,12 @@ def from_files(
 
 def spoken(text: str, name: str, files: Sequence[Path]) -> str:
     """What is told of a scan: where its folders may name a patient, its place is called by the name made for it."""
-    if re.match(PATIENT, name):
-        for place in (place for file in files for place in (file, file.parent)):
-            text = text.replace(str(place), name)
-    return text
+    if not re.match(PATIENT, name):
+        return text
+    told = text
+    for place in (place for file in files for place in (file, file.parent)):
+        told = told.replace(str(place), name)
+    return told if told == text else f"{told} (--folder-names tells the folder)"
 
 
 def by_name(files: Iterable[Path]) -> dict[str, Path]:
