@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # One process a core, one thread each: threads that wait for each other are slower than no threads.
 PYTEST := PYTHONUTF8=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto
+# What fails is tried once more: some tests start several processes, browsers or clusters, and wait for them.
+AGAIN = $(1) || { echo 'Once more, what failed:'; $(1) --last-failed --last-failed-no-failures none; }
 CORE := $(addprefix tests/,regions annotations constraints regularisers losses supervision test_contract.py)
 LABORATORY := tests/reproduction tests/benchmarks tests/torture
 PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))
@@ -45,8 +47,8 @@ studio: $(READY)
 
 # Shapes written in signatures are checked while the tests run; tests marked `plain` run without that hook.
 test: $(READY)
-	$(PYTEST) -m 'not slow and not plain' $(PRODUCT)
-	INBOUNDS_TYPECHECK=0 $(PYTEST) -m 'not slow and plain' $(PRODUCT)
+	$(call AGAIN,$(PYTEST) -m 'not slow and not plain' $(PRODUCT))
+	$(call AGAIN,INBOUNDS_TYPECHECK=0 $(PYTEST) -m 'not slow and plain' $(PRODUCT))
 
 # The theory alone: from regions to supervision.
 test-core: $(READY)
@@ -54,8 +56,8 @@ test-core: $(READY)
 
 # What drives the reproduction of the paper, the benchmarks and the campaigns.
 test-reproduction: $(READY)
-	$(PYTEST) -m 'not slow and not plain' $(LABORATORY)
-	INBOUNDS_TYPECHECK=0 $(PYTEST) -m 'not slow and plain' $(LABORATORY)
+	$(call AGAIN,$(PYTEST) -m 'not slow and not plain' $(LABORATORY))
+	$(call AGAIN,INBOUNDS_TYPECHECK=0 $(PYTEST) -m 'not slow and plain' $(LABORATORY))
 
 # nnU-Net with bounds, in an environment of its own: it brings 1.9 GB.
 NNUNET := .venv-nnunet

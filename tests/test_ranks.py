@@ -80,7 +80,7 @@ def measured(images: int, part: Part | None = None) -> dict[str, Tensor]:
 
 
 SCRIPT = """
-import sys, warnings
+import os, sys, warnings
 warnings.simplefilter("ignore")
 from safetensors.torch import save_file
 from inbounds.training.group import joined, part_ways
@@ -90,6 +90,7 @@ for images in (4, 3, 1):
     save_file(measured(images, group.part(images)), f"{out}/{images}-{group.rank}.safetensors")
 save_file(remembered(group.part(4)), f"{out}/rest-{group.rank}.safetensors")
 part_ways()
+os._exit(0)  # gloo's own threads now and then abort a process that ends by itself
 """
 
 
