@@ -7,7 +7,7 @@ outside, and a *supervision* adds this to what the labelled pixels say.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from inbounds import annotations as annotations

@@ -10,34 +10,27 @@ predictions.json                                                  what the value
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import inbounds
 from inbounds.errors import BadInput
-from inbounds.inference.doubt import PARTS
-from inbounds.inference.prediction import BACKGROUND, Region
+from inbounds.inference.many import COLUMNS, SEGMENTATION, Asked, Found, FoundRegion, segmented
+from inbounds.inference.prediction import BACKGROUND
 from inbounds.inference.predictor import Predictor
 from inbounds.locks import locked
 from inbounds.progress import Track
 from inbounds.scans.pictures import SUFFIXES as PICTURES
 from inbounds.scans.scan import header, is_scan, is_series, stem
-from inbounds.scans.segmentation import coded, write_segmentation
+from inbounds.scans.segmentation import coded
 from inbounds.scans.series import ANY, Wanted
 from inbounds.sources.folder import channels as by_channel
 from inbounds.sources.folder import recognise
-from inbounds.sources.source import spoken
 from inbounds.writing import clear, write_json, write_table
 
-CENTRE = ("centroid_slice", "centroid_row", "centroid_col")
-COLUMNS = ("case", "class", "doubt", "volume_ml", "size_px", *CENTRE, *PARTS, "note")
 WORST = 3
-SEGMENTATION = ".dcm"
 TABLE, ABOUT = "predictions.csv", "predictions.json"
-
-Cells = tuple[str | int | float, ...]
 
 
 @dataclass(frozen=True)
@@ -71,7 +64,7 @@ def predict_files(
     say: Callable[[str], object] = lambda _: None,
     track: Track[str] = iter,
 ) -> Outcome:
-    """Segment scans one at a time and write their masks. A scan that cannot be read does not stop the others.
+    """Segment scans and write their masks. A scan that cannot be read does not stop the others.
 
     The table is written at the end, whatever the end is, and lists the scans whose masks are there.
 
@@ -129,85 +122,14 @@ def _predict(
     track: Track[str],
 ) -> Outcome:
     found: list[Found] = []
+    asked = [Asked(name, files, targets[name], extra.get(name)) for name, files in cases.items()]
     try:
-        for name in track(list(cases)):
-            found += [segment(predictor, name, cases[name], targets[name], extra.get(name), codes)]
+        with segmented(predictor, asked, codes, found) as coming:
+            for _ in track(list(cases)):
+                next(coming)
     finally:
         outcome = conclude(predictor, found, targets, out)
     return outcome
-
-
-@dataclass(frozen=True)
-class FoundRegion:
-    """What is told of one class in one scan.
-
-    Attributes:
-        name: The class.
-        voxels: How many it has.
-        doubt: How much speaks against it; 0 where nobody looked.
-        reason: What speaks against it most.
-        cells: Its line of the table.
-    """
-
-    name: str
-    voxels: int
-    doubt: float
-    reason: str
-    cells: Cells
-
-
-@dataclass(frozen=True)
-class Found:
-    """What became of one scan.
-
-    Attributes:
-        name: The scan.
-        regions: Each class in it; none if it failed.
-        warnings: Sentences about it.
-        failure: Why it has no mask.
-        series: The DICOM series that it is.
-    """
-
-    name: str
-    regions: tuple[FoundRegion, ...] = ()
-    warnings: tuple[str, ...] = ()
-    failure: str = ""
-    series: str = ""
-
-
-def segment(
-    predictor: Predictor,
-    name: str,
-    files: Sequence[Path],
-    target: Path,
-    extra: Path | None = None,
-    codes: Sequence[str] | None = None,
-) -> Found:
-    """Segment one scan, and write its mask, in the place of an earlier one, and its probabilities."""
-    try:
-        prediction = predictor.predict(files, probabilities=extra is not None)
-        if codes is not None and prediction.header and target.suffix == SEGMENTATION:
-            write_segmentation(prediction.mask, prediction.header, coded(codes, predictor.classes), target)
-        else:
-            prediction.write(target, overwrite=True)
-    except (BadInput, MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
-        where = "" if isinstance(error, BadInput) else f"{files[0]}: "
-        kept = " (a mask of an earlier prediction is still there)" if target.exists() else ""
-        return Found(name, failure=spoken(where + (str(error) or type(error).__name__) + kept, name, files))
-    if extra is not None:
-        prediction.write_probabilities(extra)
-    regions = tuple(
-        FoundRegion(
-            region.name,
-            region.voxels,
-            0.0 if region.doubt is None else region.doubt.total,
-            "" if region.doubt is None else region.doubt.reason,
-            _cells(name, region, [spoken(note, name, files) for note in prediction.notes]),
-        )
-        for region in prediction.regions
-    )
-    series = prediction.header.series if prediction.header else ""
-    return Found(name, regions, tuple(spoken(each, name, files) for each in prediction.warnings), series=series)
 
 
 def conclude(predictor: Predictor, found: Sequence[Found], targets: Mapping[str, Path], out: Path) -> Outcome:
@@ -328,16 +250,3 @@ def _worst(ranked: Sequence[tuple[str, FoundRegion]]) -> tuple[str, ...]:
         if region.doubt > 0 and len(worst) < WORST:
             worst.setdefault(name, f"{name} ({region.name}, doubt {region.doubt:.2f}: {region.reason})")
     return tuple(worst.values())
-
-
-def _cells(name: str, region: Region, notes: Sequence[str]) -> Cells:
-    """A line of the table; a class that is absent has no centroid, and what is not known is empty."""
-    parts = {} if region.doubt is None else {"doubt": region.doubt.total, **asdict(region.doubt)}
-    doubt, *others = [_cell(parts.get(part, math.nan)) for part in ("doubt", *PARTS)]
-    centre = [_cell(value) for value in region.centroid]
-    note = "; ".join(filter(None, (region.note, *notes)))
-    return (name, region.name, doubt, round(region.volume_ml, 6), region.voxels, *centre, *others, note)
-
-
-def _cell(number: float) -> float | str:
-    return "" if math.isnan(number) else round(number, 4)

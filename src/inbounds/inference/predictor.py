@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 
 from inbounds.batches.samples import as_float
 from inbounds.errors import BadInput, reason
-from inbounds.inference.doubt import Doubt, apart, in_pieces, shared
+from inbounds.inference.doubt import Doubt, apart, in_pieces
 from inbounds.inference.forward import chunk, pieces
 from inbounds.inference.largest import keep_largest
+from inbounds.inference.on_grid import Due, OnGrid, joined, shared_out
 from inbounds.inference.prediction import Prediction, regions
 from inbounds.networks import Volumetric
 from inbounds.regions.statistic import most_probable
@@ -38,6 +40,8 @@ from inbounds.store.survey import LOST
 
 MIRRORED = (-1, -2)
 """The axes along which an image is turned round, to see whether its mask turns with it."""
+GROUP = 2
+"""Batches that the slices of several scans fill together; a GPU is quicker, and gets four times as many."""
 
 
 class Predictor:
@@ -122,6 +126,10 @@ class Predictor:
         Raises:
             BadInput: Naming the file, what is wrong with it and the remedy.
         """
+        return self._segmented(self.look(scan, probabilities=probabilities).read())
+
+    def look(self, scan: Path | str | Sequence[Path | str], *, probabilities: bool = False) -> Due:
+        """Read the header of a scan, and see that there is room for it; arguments and errors as of `predict`."""
         files = tuple(Path(file) for file in ([scan] if isinstance(scan, Path | str) else scan))
         self._check_channels(str(files[0]) if files else "no scan", len(files))
         heads = [header(file) for file in files]
@@ -151,10 +159,23 @@ class Predictor:
         slices = count_slices(sides[0], spacing[0], self.plan.slice_spacing)
         needed = predicting(extent, fit, self.plan.dtype, kept) + self._windows(slices, len(heads), fit)
         check_memory(needed, str(files[0]), extent, fit)
-        # What the network sees is all that is kept of the voxels.
-        stored = self._stored(turned(stacked([read_image(one) for one in heads]), axis), fit, spacing)
-        prediction = self._found(stored, fit, spacing, str(files[0]), probabilities, sides[0])
-        return replace(self._turned_back(prediction), notes=tuple(notes), spacing=head.spacing, header=head)
+
+        def load() -> Shaped[np.ndarray, "grid_slices channels H W"]:
+            """What the network sees is all that is kept of the voxels."""
+            return self._stored(turned(stacked([read_image(one) for one in heads]), axis), fit, spacing)
+
+        return Due(
+            str(files[0]),
+            fit,
+            spacing,
+            sides[0],
+            load,
+            len(self.classes),
+            keep=probabilities,
+            needed=needed,
+            notes=tuple(notes),
+            header=head,
+        )
 
     def predict_array(
         self,
@@ -182,15 +203,69 @@ class Predictor:
                 )
         channels, spacing = turned(channels, self.plan.axis), turned_spacing(spacing, self.plan.axis)
         fit = placed("the array", channels.shape[2:], spacing, self.plan)
-        stored = self._stored(channels, fit, spacing)
-        found = self._found(stored, fit, spacing, "the array", probabilities, channels.shape[1])
-        return self._turned_back(found)
+        due = Due(
+            "the array",
+            fit,
+            spacing,
+            channels.shape[1],
+            lambda: self._stored(channels, fit, spacing),
+            len(self.classes),
+            keep=probabilities,
+        )
+        return self._segmented(due.read())
 
     def predict_stored(self, store: Store, record: Record) -> Prediction:
         """Segment a scan of a store that was prepared as the run's, as if it came from its file."""
-        stored = store.images[record.span]
-        name = f"{store.path}, {record.name}"
-        return self._found(stored, record.fit, record.spacing, name, False, record.original_slices)
+        due = Due(
+            f"{store.path}, {record.name}",
+            record.fit,
+            record.spacing,
+            record.original_slices,
+            lambda: store.images[record.span],
+            len(self.classes),
+        )
+        scan = due.read()
+        self.segment([scan])
+        return self._measured(scan)
+
+    @property
+    def together(self) -> int:
+        """How many slices of several scans are worth putting together; networks of volumes see each by itself."""
+        if any(isinstance(one, Volumetric) for one in self.networks):
+            return 1
+        return (GROUP if self.device.type == "cpu" else 4 * GROUP) * chunk(self.plan.shape)
+
+    def segment(self, scans: Sequence[OnGrid]) -> None:
+        """Find the masks of some scans, whose slices fill batches together; what goes wrong is kept with each scan."""
+        try:
+            self._segment(scans)
+        except (BadInput, MemoryError, RuntimeError) as error:  # torch tells of too little memory as RuntimeError
+            for one in scans:
+                one.failure = error
+                if len(scans) > 1:  # it may be only one of them
+                    one.failure = None
+                    one.agreed.clear()
+                    self.segment([one])
+
+    def finish(self, scan: OnGrid) -> Prediction:
+        """What was found in a scan of a file, in its own voxels, and measured.
+
+        Raises:
+            BadInput: Nothing can be found; also what else went wrong.
+        """
+        due, found = scan.due, self._measured(scan)
+        axis, probabilities = self.plan.axis, found.probabilities
+        if probabilities is not None:
+            probabilities = turned_back(probabilities, axis)
+        mask = np.ascontiguousarray(turned_back(found.mask, axis))
+        spacing = due.header.spacing if due.header else due.spacing
+        return replace(
+            found, mask=mask, probabilities=probabilities, notes=due.notes, spacing=spacing, header=due.header
+        )
+
+    def _segmented(self, scan: OnGrid) -> Prediction:
+        self.segment([scan])
+        return self.finish(scan)
 
     def _windows(self, slices: int, channels: int, fit: GridWindow) -> int:
         """The bytes that networks of volumes take beside one window, where these are put together in memory."""
@@ -199,13 +274,6 @@ class Predictor:
         deep = [(one, one.patch[0]) for one in self.networks if isinstance(one, Volumetric)]
         passes = 1 + len(MIRRORED) * self.doubt
         return passes * sum(one.bytes_of((min(slices, most), channels, *fit.shape)) for one, most in deep)
-
-    def _turned_back(self, found: Prediction) -> Prediction:
-        """What was found, along the axes of the file."""
-        axis, probabilities = self.plan.axis, found.probabilities
-        if probabilities is not None:
-            probabilities = turned_back(probabilities, axis)
-        return replace(found, mask=np.ascontiguousarray(turned_back(found.mask, axis)), probabilities=probabilities)
 
     def _stored(
         self, image: Shaped[np.ndarray, "channels slices rows columns"], fit: GridWindow, spacing: Spacing
@@ -219,44 +287,48 @@ class Predictor:
             first += len(piece)
         return stored
 
-    def _found(
-        self,
-        stored: Shaped[np.ndarray, "slices channels H W"],
-        fit: GridWindow,
-        spacing: Spacing,
-        name: str,
-        keep: bool,
-        originals: int,
-    ) -> Prediction:
-        mask = np.zeros((len(stored), *fit.original), dtype=np.uint8)
-        kept = np.zeros((len(self.classes) + 1, *mask.shape), dtype=np.float16) if keep else None
-        K, agreed, step = len(self.classes), [], chunk(fit.shape)
+    def _segment(self, scans: Sequence[OnGrid]) -> None:
+        stored = joined(scans)
+        batches = math.ceil(len(stored) / chunk(stored.shape[2:]))
+        step = math.ceil(len(stored) / batches)  # the last batch is about as full as the others
         axes = (None, *MIRRORED) if self.doubt else (None,)
         passes = zip(*(self._pieces(stored, step, axis) for axis in axes), strict=True)
-        # What is in the scan's own size is never held for all classes at once.
-        for first, seen in zip(range(0, len(mask), step), passes, strict=True):
-            some = slice(first, first + step)
-            probs, others = self._compared(seen, name)
-            found = np.stack([_mask(probs), *others])
-            mask[some] = fit.back(found[0])
-            agreed.append(shared(found[0], found[1:], K))
-            if kept is not None:
-                for k, plane in enumerate(probs.half().cpu().numpy().swapaxes(0, 1)):
-                    kept[k, some] = fit.back(plane, outside=int(k == 0))
-        if originals != len(mask):
-            places = nearest(originals, len(mask))
+        for first, seen in zip(range(0, len(stored), step), passes, strict=True):
+            shares = shared_out(scans, first, len(seen[0][0]))
+            self._check_finite(seen[0], shares)
+            probs, masks = self._compared(seen)
+            for one, begin, part in shares:
+                one.put(begin, probs[part], masks[:, part])
+
+    def _check_finite(self, alone: Sequence[Tensor], shares: Sequence[tuple[OnGrid, int, slice]]) -> None:
+        """Numbers between 0 and 1 can be added up; where the sum is not finite, one of them is not."""
+        for run, model, probs in zip(self.runs, self.models, alone, strict=True):
+            if bool(probs.sum().isfinite()):
+                continue
+            one = next(one for one, _, part in shares if not bool(probs[part].sum().isfinite()))
+            raise BadInput(
+                f"{one.due.name}: the network {model!r} of {run.path} gives numbers that are not finite; choose "
+                "another model, or train again"
+            )
+
+    def _measured(self, scan: OnGrid) -> Prediction:
+        """What was found in a scan, along the axes of the run."""
+        if scan.failure is not None:
+            raise scan.failure
+        due, mask, kept, K = scan.due, scan.mask, scan.probabilities, len(self.classes)
+        if due.slices != len(mask):
+            places = nearest(due.slices, len(mask))
             mask, kept = mask[places], None if kept is None else kept[:, places]
         doubts: list[Doubt] = []
         if self.doubt or self.largest:
             largest = keep_largest(mask)
             if self.doubt:
-                counts, turns = np.sum(agreed, axis=0), len(MIRRORED)
+                counts, turns = np.sum(scan.agreed, axis=0), len(MIRRORED)
                 parts = in_pieces(mask, largest, K), apart(counts[:turns]), apart(counts[turns:])
                 doubts = [Doubt(pieces=a, mirrored=b, runs=c) for a, b, c in zip(*parts, strict=True)]
             mask = largest if self.largest else mask
-        return Prediction(
-            mask, regions(mask, self.classes, spacing, fit, doubts, self.seen), spacing, probabilities=kept
-        )
+        measured = regions(mask, self.classes, due.spacing, due.fit, doubts, self.seen)
+        return Prediction(mask, measured, due.spacing, probabilities=kept)
 
     def _pieces(
         self, stored: Shaped[np.ndarray, "slices channels H W"], step: int, axis: int | None
@@ -270,20 +342,12 @@ class Predictor:
         for each in zip(*(pieces(network, read, len(stored), step) for network in self.networks), strict=True):
             yield [one if axis is None else one.flip(axis) for one in each]
 
-    def _compared(self, passes: Sequence[list[Tensor]], name: str) -> tuple[Tensor, list[Mask]]:
-        """Probabilities, and masks to compare theirs with: of the mirrored images, and of each of several runs."""
+    def _compared(self, passes: Sequence[list[Tensor]]) -> tuple[Tensor, UInt8[np.ndarray, "all n H W"]]:
+        """Probabilities, their mask, and those to compare it with: of mirrored images, and of each of several runs."""
         alone, *mirrored = passes
-        for run, model, probs in zip(self.runs, self.models, alone, strict=True):
-            if not bool(probs.isfinite().all()):
-                raise BadInput(
-                    f"{name}: the network {model!r} of {run.path} gives numbers that are not finite; choose "
-                    "another model, or train again"
-                )
-        probs = torch.stack(alone).mean(dim=0)
-        if not self.doubt:
-            return probs, []
-        runs = [_mask(one) for one in alone] if len(alone) > 1 else []
-        return probs, [_mask(torch.stack(one).mean(dim=0)) for one in mirrored] + runs
+        probs = _mean(alone)
+        runs = alone if self.doubt and len(alone) > 1 else []
+        return probs, np.stack([_mask(one) for one in (probs, *map(_mean, mirrored), *runs)])
 
     def _check_channels(self, what: str, count: int) -> None:
         if count != self.run.channels:
@@ -291,6 +355,10 @@ class Predictor:
                 f"{what}: {count} channels given, and {self.run.path} was trained on {self.run.channels}; give one "
                 "file for each, in the order of the training data (NAME_0000, NAME_0001, ...)"
             )
+
+
+def _mean(probs: Sequence[Float[Tensor, "B K H W"]]) -> Float[Tensor, "B K H W"]:
+    return probs[0] if len(probs) == 1 else torch.stack(list(probs)).mean(dim=0)
 
 
 def _mask(probs: Float[Tensor, "B K H W"]) -> Mask:

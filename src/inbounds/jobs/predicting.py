@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from pydantic import TypeAdapter
 from inbounds.config.build import trust
 from inbounds.described import Described, read_json
 from inbounds.errors import BadInput
-from inbounds.inference.files import Found, Outcome, check_targets, conclude, segment, to_write
+from inbounds.inference.files import Outcome, check_targets, conclude, to_write
+from inbounds.inference.many import Asked as Job
+from inbounds.inference.many import Found, segmented
 from inbounds.inference.predictor import Predictor
 from inbounds.jobs import chunks
 from inbounds.jobs.chunks import Hands
@@ -94,17 +97,13 @@ def work(folder: Path, lines: Mapping[int, Line], failed: Callable[[int, str], N
         except BadInput as error:
             failed(number, str(error))
             continue
-        found = [
-            segment(
-                predictor,
-                one.name,
-                [*map(Path, one.files)],
-                Path(one.target),
-                one.extra and Path(one.extra),
-                chunk.asked.codes,
-            )
+        scans = [
+            Job(one.name, [*map(Path, one.files)], Path(one.target), Path(one.extra) if one.extra else None)
             for one in chunk.scans
         ]
+        found: list[Found] = []
+        with segmented(predictor, scans, chunk.asked.codes, found) as coming:
+            deque(coming, maxlen=0)
         write_json(folder / line.place, json.loads(TypeAdapter(Part).dump_json(Part(found=found))))
 
 
