@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from benchmarks import predict as predicting
 from benchmarks import studio
 from benchmarks.devices import streamed, together
 from benchmarks.scans import FORMS, measure
@@ -34,14 +35,14 @@ from inbounds.training.stream import WARM
 
 SECTIONS = (
     *("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth"),
-    *("devices", "streamed", "patches", "scans", "studio"),
+    *("devices", "streamed", "patches", "predict", "scans", "studio"),
 )
 """In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
 EARLY = WARM + 1
 """Epochs after which nothing new happens: training and validation have been captured."""
 ONLY = {"cuda": ("many", "comparison"), "cpu": ("growth", "devices", "scans", "studio")}
 """Sections of one device alone."""
-ASKED = ("devices", "streamed", "patches", "scans", "studio")
+ASKED = ("devices", "streamed", "patches", "predict", "scans", "studio")
 """Sections that are measured where they are named: they take long, quiet, gigabytes of disk or a browser."""
 COMPARED = (
     "partial",
@@ -113,6 +114,7 @@ class Scale:
         project: How many scans the project has that is opened.
         presses: How many keys are pressed in each plane.
         patches: Slices, rows and columns of patches of volumes.
+        predicted: The scans that are segmented one after the other.
     """
 
     side: int = 256
@@ -131,12 +133,16 @@ class Scale:
     project: int = 1000
     presses: int = 60
     patches: tuple[tuple[int, int, int], ...] = PATCHES
+    predicted: predicting.Amount = predicting.MANY
 
 
 TINY = ("network.name=residual_unet", "network.settings={width=4}")
 FEW = ("partial", "penalty_2", "full")
 SHORT = ((4, 48, 48),)
-QUICK = Scale(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1], 20, 6, SHORT)
+FEW_SCANS = predicting.Amount(6, (3, 48, 48))
+QUICK = Scale(
+    48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1], 20, 6, SHORT, FEW_SCANS
+)
 """To see that everything works; its numbers mean nothing."""
 
 
@@ -436,6 +442,10 @@ class Bench:
             return run.path
 
         return measure(self.folder / "scans", self.scale.scan, self.scale.forms, trained)
+
+    def predict(self) -> list[Row]:
+        """Scans a second from files to masks, with the network that is planned for them."""
+        return predicting.measure(self.folder / "predict", self.scale.predicted, self.device)
 
     def studio(self) -> list[Row]:
         """How soon the studio shows slices and opens projects."""

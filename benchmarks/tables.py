@@ -28,6 +28,7 @@ TITLES = {
     "devices": "an epoch of processes of one thread each, validation and checkpoint included; over that of one",
     "streamed": "a step, caches dropped before each epoch; over data in memory",
     "patches": "a step on volumes, by the size of a patch; over the same without an estimate of the rest",
+    "predict": "some scans from files to masks; over the forward passes that this takes",
     "scans": "the memory that a large scan takes",
     "studio": "how soon the studio shows what it is asked for",
 }
@@ -38,6 +39,8 @@ COLUMNS = {
     "images_per_second": "images/s",
     "images": "images",
     "steps_per_second": "steps/s",
+    "scans_per_second": "scans/s",
+    "share": "of the rate of its forward passes",
     "read": "read from the disk, of all slices",
     "refresh": "looking at scans again, of an epoch",
     "outside": "outside steps",
@@ -136,7 +139,7 @@ def _cell(row: Mapping[str, Any], key: str) -> str:
         return ""
     if key == "ratio":
         return f"{value:.3f}"
-    return f"{value:.1%}" if key == "outside" else _short(value)
+    return f"{value:.1%}" if key in ("outside", "share") else _short(value)
 
 
 def _short(value: float) -> str:

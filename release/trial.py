@@ -34,7 +34,7 @@ COMMANDS: dict[Words, frozenset[str]] = {
     ("example", "{new}", "--patients", "4", "--side", "48"): frozenset({"data"}),
     ("prepare", "folder", "hearts/scans", "{new}", "--classes", "background,RV,MYO,LV"): frozenset({"data"}),
     ("annotate", "store", "--points", "hearts/clicks.csv", "--name", "clicks", "--overwrite"): frozenset({"data"}),
-    ("facts", "store", "--import", "hearts/sizes.csv", "--name", "sizes", "--overwrite"): frozenset({"data"}),
+    ("facts", "store", "--import", "hearts/sizes.csv", "--name", "sizes", "--overwrite"): frozenset(),
     ("preview", "store", "--out", "{new}.png"): frozenset({"figures"}),
     ("train", "--store", "store", "--run", "{new}", "--set", "training.epochs=2"): frozenset({"train"}),
     ("evaluate", "run", "--split", "train"): frozenset({"train", "evaluate"}),
@@ -47,8 +47,8 @@ COMMANDS: dict[Words, frozenset[str]] = {
     ("studio", "hearts/scans", "--project", "{new}", "--classes", "background,LV", "--no-browser"): frozenset(
         {"data", "studio"}
     ),
-    ("sweep", "plan.toml", "--out", "{new}", "--on", "slurm"): frozenset({"slurm"}),
-    ("sweep", "plan.toml", "--out", "{new}", "--on", "ray"): frozenset({"ray"}),
+    ("sweep", "plan.toml", "--out", "{new}", "--on", "slurm"): frozenset({"slurm", "train"}),
+    ("sweep", "plan.toml", "--out", "{new}", "--on", "ray"): frozenset({"ray", "train"}),
 }
 """What each command needs beside the package itself, on what `_given` makes."""
 FOREVER = "studio"
@@ -127,7 +127,7 @@ def _try(place: Place, words: Words, number: int, needs: frozenset[str], missing
     if missing:
         _refused(place, placed, missing, work)
     elif words[0] == CLUSTERS:
-        for name in needs:
+        for name in needs & CLUSTER_MODULES.keys():
             _good(place.run("-c", f"import {CLUSTER_MODULES[name]}", within=work), (name,))
     elif words[0] == FOREVER:
         _opened(place, placed, work)

@@ -129,6 +129,18 @@ def test_the_memory_of_scans(tmp_path: Path) -> None:
         assert -50 < one["above_mb"] < one["peak_mb"] < 2000
 
 
+def test_predicting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.predict.NNUNET", tmp_path / "none")
+    done("--quick", "--device", "cpu", "--sections", "predict", "--json", tmp_path / "here.json")
+    rows = json.loads((tmp_path / "here.json").read_text(encoding="utf-8"))["rows"]
+    assert [one["name"] for one in rows] == ["forward passes alone", "predict --no-doubt", "predict"]
+    for one, passes in zip(rows, (1, 1, 3), strict=True):
+        assert one["images"] == 3 * one["scans"]
+        assert one["scans_per_second"] == pytest.approx(1000 * one["scans"] / one["ms"])
+        ratios = [mine / (passes * alone) for mine, alone in zip(one["times"], rows[0]["times"], strict=True)]
+        assert one["share"] == pytest.approx(1 / median(ratios))
+
+
 def test_what_it_refuses() -> None:
     refused("--quick", "--device", "cpu", "--sections", "steps,wrong", saying=["wrong", "growth"])
     refused("--quick", "--device", "cpu", "--sections", "steps,many", saying=["many", "on a CPU"])

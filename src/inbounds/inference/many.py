@@ -129,7 +129,8 @@ class _Line:
     def results(self, found: list[Found]) -> Iterator[Found]:
         """What became of each scan, in order."""
         for group in self._groups():
-            self.predictor.segment([scan for _, scan in group if isinstance(scan, OnGrid)])
+            if scans := [scan for _, scan in group if isinstance(scan, OnGrid)]:
+                self.predictor.segment(scans)
             before = len(self.writing)
             for asked, scan in group:
                 self.writing.append(self.writers.submit(copy_context().run, self._written, asked, scan))
@@ -167,12 +168,12 @@ class _Line:
                     written.exception()
                 yield [(asked, self._load(asked, scan))]
                 continue
-            group.append((asked, scan))
-            if isinstance(scan, OnGrid):
-                slices, size = slices + len(scan.stored), size + scan.bytes
-            if slices >= self.predictor.together or size >= SMALL or len(group) >= self.predictor.together:
+            more, takes = (len(scan.stored), scan.bytes) if isinstance(scan, OnGrid) else (1, 0)
+            if group and (slices + more > self.predictor.together or size + takes > SMALL):
                 yield group
                 group, slices, size = [], 0, 0
+            group.append((asked, scan))
+            slices, size = slices + more, size + takes
         if group:
             yield group
 

@@ -23,6 +23,8 @@ from inbounds.scans.gdcm import MEMORY, PATIENCE
 from inbounds.writing import workspace
 
 _CHILD = Path(__file__).with_name("segmentation_child.py")
+_BESIDE = ("typing_extensions", "packaging", "jpeg_ls")
+"""What highdicom brings, which may lie elsewhere, as where environments share packages."""
 _PRIVATE = "99INBOUNDS"
 
 
@@ -74,14 +76,15 @@ def write_segmentation(mask: Mask, scan: Scan, codes: Mapping[str, Coded], path:
         BadInput: The headers lack what a segmentation must say, or highdicom is not there.
         OSError: The disk does not take it.
     """
-    modules = [importlib.util.find_spec(name) for name in ("highdicom", "pydicom", "numpy", "PIL")]
-    if None in modules:
+    modules = [importlib.util.find_spec(name) for name in ("highdicom", "pydicom", "numpy", "PIL", *_BESIDE)]
+    if None in modules[: -len(_BESIDE)]:
         raise BadInput("segmentation objects are written with highdicom: pip install 'inbounds[dicom]'")
     if scan.frames:
         stored = np.empty_like(mask)
         stored[list(scan.frames)] = mask
         mask = stored
-    paths = dict.fromkeys(str(Path(str(one.origin)).parents[1]) for one in modules if one)
+    places = ((Path(str(one.origin)), bool(one.submodule_search_locations)) for one in modules if one)
+    paths = dict.fromkeys(str(file.parents[package]) for file, package in places)
     size = mask.nbytes + sum(file.stat().st_size for file in scan.files)
     seconds = 2 * PATIENCE + size / 1e5
     with workspace(path) as space:
