@@ -11,7 +11,7 @@ CORE := $(addprefix tests/,regions annotations constraints regularisers losses s
 LABORATORY := tests/reproduction tests/benchmarks tests/torture
 PRODUCT := tests $(addprefix --ignore=,$(LABORATORY))
 
-.PHONY: setup cluster demo studio test test-core test-reproduction nnunet test-nnunet test-all lock lint docs bench torture torture-sample results dist clean
+.PHONY: setup cluster demo studio test test-core test-reproduction nnunet test-nnunet test-all lock lint docs bench torture torture-sample results dist release clean
 
 setup: $(READY)
 
@@ -107,6 +107,11 @@ results: $(READY)
 dist: export SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),315532800)
 dist: $(READY)
 	$(BIN)/python -m release
+
+# The same, tried in fresh environments with each extra, on other Pythons too: make release PYTHONS="python3.11 python3.13"
+PYTHONS ?= $(PYTHON)
+release: dist
+	$(BIN)/python -m release.trial $(addprefix --python=,$(PYTHONS))
 
 clean:
 	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .hypothesis

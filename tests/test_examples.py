@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from making import train_here
+from pages import LINK
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -47,6 +49,35 @@ def test_example_learns_discs_from_clicks_and_sizes(tmp_path: Path, script: str,
     found = re.search(r"Dice on new images: ([\d.]+)", printed)
     assert found, printed
     assert float(found[1]) > 0.88
+
+
+NOTEBOOK = EXAMPLES / "clicks_to_masks.ipynb"
+SHORT = 'PATIENTS, SIDE, LENGTH = 4, 48, "--set training.epochs=2 --set training.threads=1"\n'
+"""In the place of the cell that is marked as parameters."""
+
+
+def test_notebook_from_clicks_to_masks(tmp_path: Path) -> None:
+    """Its cells in order, as one program: what a notebook adds to that is how figures are shown."""
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in cells), "clear all outputs before you save"
+    (first,) = (cell for cell in cells if "parameters" in cell["metadata"].get("tags", ()))
+    first["source"] = [SHORT]
+    lines = ["import matplotlib\n", "matplotlib.use('Agg')\n"]
+    for cell in cells:
+        lines += [*cell["source"], "\n"]
+    look = "assert sorted(dsc) == sorted(names) and all(0 <= one <= 1 for one in dsc.values())\n"
+    counted = "print('masks', len(list(masks.glob('*.nii.gz'))))\n"
+    (tmp_path / "notebook.py").write_text("".join([*lines, look, counted]), encoding="utf-8")
+    printed = run(tmp_path, str(tmp_path / "notebook.py"))
+    assert "masks 2" in printed
+    assert " doubt " in printed
+
+
+def test_links_in_the_notebook_lead_somewhere() -> None:
+    found = LINK.findall(NOTEBOOK.read_text(encoding="utf-8"))
+    assert found
+    for target, _ in found:
+        assert (EXAMPLES / target).is_file(), target
 
 
 def table_of(file: Path) -> list[list[str]]:
