@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 NNUNET = ROOT / ".venv-nnunet" / "bin" / "python"
 """What `make nnunet` sets up."""
 DATA = "Dataset902_Organs"
-EPOCHS = 30
+EPOCHS = 10
 """Of the network, so that it finds something."""
 ROUNDS = 6
 """Parts of the scans, which forward passes and `predict` do in turn."""
