@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import inbounds
 from release.environments import Failed, Place, clean, fresh, must, with_torch
 from release.lock import ROOT
 
@@ -67,7 +68,8 @@ def main() -> None:
     parser.add_argument("--only", help="which extras, such as train,all or core; all of them if not given")
     parser.add_argument("--no-sources", action="store_true", help="leave the source archive out")
     chosen = parser.parse_args()
-    (wheel,), (sources,) = (sorted(chosen.folder.absolute().glob(kind)) for kind in ("*.whl", "*.tar.gz"))
+    ends = f"{inbounds.__version__}-py3-none-any.whl", f"{inbounds.__version__}.tar.gz"
+    wheel, sources = (chosen.folder.absolute() / f"inbounds-{end}" for end in ends)
     failures = 0
     for python in chosen.python or [sys.executable]:
         version = subprocess.check_output([python, "-c", "import platform as p; print(p.python_version())"], text=True)
