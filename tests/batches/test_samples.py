@@ -141,7 +141,9 @@ def test_a_quarter_of_every_batch_has_new_labels(tmp_path) -> None:
     batches = list(by_slice(samples, 8, torch.Generator().manual_seed(0), repeats=4))
     assert [sum(int(n) in changed for n in batch) for batch in batches] == [2] * 9
     assert set(torch.cat(batches).tolist()) == set(range(len(samples)))
-    alike = [list(by_slice(load(store, "now", before=name), 8, torch.Generator().manual_seed(0))) for name in ("", "now")]
+    alike = [
+        list(by_slice(load(store, "now", before=name), 8, torch.Generator().manual_seed(0))) for name in ("", "now")
+    ]
     assert all(map(torch.equal, *alike))
 
 

@@ -369,8 +369,7 @@ def by_slice(
 
 
 def _rings(samples: Samples) -> tuple[list[Int[Tensor, " _"]], list[float]]:
-    """Slices with new labels, others of which something is known, and the rest; and what share a batch has of each
-    and those before it."""
+    """Slices with new labels, others that are known, and the rest; and the share of a batch up to each of them."""
     new, all_ = samples.new, torch.ones(len(samples), dtype=torch.bool)
     rings, shares, inner = [], [], ~all_
     for within, least in ((new, 0.25), (samples.known | new, 0.5), (all_, 1.0)):
