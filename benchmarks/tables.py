@@ -73,6 +73,7 @@ def section_lines(section: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str,
 
 def timing_lines(benches: Sequence[Mapping[str, Any]], paper: Mapping[str, float | None]) -> Lines:
     """The paper's times of a step at batch 1 and ours, and how both grow from partial cross-entropy."""
+    benches = [bench for bench in benches if _by_name(bench, "steps", 1)]
     heads = ["paper, GTX 1080 Ti", *(bench["device"] for bench in benches)]
     lines = [["a training step, batch 1", *(text for head in heads for text in (f"{head} (ms)", "ratio"))]]
     ours = [_by_name(bench, "steps", 1) for bench in benches]
@@ -89,6 +90,7 @@ def timing_lines(benches: Sequence[Mapping[str, Any]], paper: Mapping[str, float
 def constraint_lines(benches: Sequence[Mapping[str, Any]]) -> Lines:
     """What constraints add to a step, over partial cross-entropy."""
     ours = [(bench["device"], batch, _by_name(bench, "steps", batch)) for bench in benches for batch in (1, 8)]
+    ours = [one for one in ours if one[-1]]
     lines = [["over partial cross-entropy", *(f"{device}, batch {batch}" for device, batch, _ in ours)]]
     for name in CONSTRAINTS:
         measured = [rows[name] for _, _, rows in ours if name in rows]
