@@ -17,6 +17,7 @@ import time
 import tomllib
 import zipfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import inbounds
@@ -97,7 +98,7 @@ def try_wheel(wheel: Path, python: str, out: Path, torch: Path | None, only: Seq
     for name, some in sets.items():
         if only is None or name in only:
             place = everything if name == "all" else fresh(python, out / name, shared, wheel, some)
-            failures += _say(name, lambda place=place: try_place(place, given, out / f"work-{place.path.name}"))
+            failures += _say(name, partial(try_place, place, given, out / f"work-{name}"))
             if name != "all":
                 shutil.rmtree(place.path)
     return failures

@@ -139,8 +139,10 @@ class _Line:
 
     def stop(self, found: list[Found]) -> None:
         """End what has not begun, and keep what was finished."""
-        for future in (*(one for _, one in self.reading), *self.writing):
-            future.cancel()
+        for _, coming in self.reading:
+            coming.cancel()
+        for going in self.writing:
+            going.cancel()
         there = (one for one in self.writing if not one.cancelled() and one.exception() is None)
         found.extend(one.result() for one in there)
 
