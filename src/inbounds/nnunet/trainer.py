@@ -17,6 +17,7 @@ from inbounds.annotations import UNLABELLED, Annotation
 from inbounds.constraints import Constraint, Known, hinge, typical_values
 from inbounds.errors import BadInput
 from inbounds.nnunet.facts import FILE, Told, read_facts
+from inbounds.nnunet.frames import Frames
 from inbounds.nnunet.loader import PlacedLoader
 from inbounds.regions import size
 from inbounds.supervision import Loss, Supervision
@@ -25,19 +26,17 @@ from inbounds.supervision import Loss, Supervision
 class nnUNetTrainerInbounds(stock.nnUNetTrainer):  # noqa: N801 (as nnU-Net calls trainers)
     """Cross-entropy on labelled pixels, and bounds on the size of each region in its slice or scan.
 
-    A patch is augmented as ever, and its facts follow the zoom. Lower bounds act where it shows a whole region: where
-    it shows all of its slice (in 3-D of its scan), or where the region has labels in the patch, and neither these nor
-    the prediction reach its rim. Bounds begin to act after a while, as labels should teach first what they bound.
+    A patch is augmented as ever, and its voxels count as what they are in the scan. Where it shows a part of its slice
+    (in 3-D of its scan), upper bounds alone act. Bounds begin to act after a while, as labels should teach first what
+    they bound.
 
     Attributes:
         weight: Of the bounds, once they act in full.
         wait: Between these shares of the epochs they begin to.
-        pieces: Regions may consist of several pieces, of which a patch may show some: then the rim says nothing.
     """
 
     weight = 3.0
     wait = (0.05, 0.3)
-    pieces = False
 
     def __init__(
         self,
@@ -110,22 +109,24 @@ class nnUNetTrainerInbounds(stock.nnUNetTrainer):  # noqa: N801 (as nnU-Net call
 
     def known(self, batch: dict[str, Any]) -> Annotation:
         """What is known of the patches of a batch."""
-        target, placed = batch["target"], batch["placed"]
-        label: Tensor = (target[0] if isinstance(target, list) else target)[:, 0].long()
+        target = batch["target"]
+        label: Tensor = (target[0] if isinstance(target, list) else target)[:, 0]
+        label = label.to(self.device, non_blocking=True).long()
         if self.told is None:
             return Annotation(label)
-        flat = label.ndim == 3
+        frames, slices = self.frames(batch)
         rows = [
-            self.told.rows(self.configuration_name, key, int(at) + self._first(key) if flat else None)
-            for key, at in zip(batch["keys"], placed[:, 0].tolist(), strict=True)
+            self.told.rows(self.configuration_name, key, None if slices is None else slices[number] + self._first(key))
+            for number, key in enumerate(batch["keys"])
         ]
-        facts = self.told.tensors(rows)
-        zoom, cut = placed[:, 1, None, None], placed[:, 2, None, None].expand_as(facts["present"])
-        facts |= {name: facts[name] * zoom for name in ("size", "size_min", "size_max")}
-        if not self.pieces:
-            here = torch.stack([(label == k).flatten(1).any(dim=1) for k in range(cut.shape[1])], dim=1)[..., None]
-            cut = torch.where((cut == 1) & here, torch.nan, cut)  # what reaches the rim decides
-        return Annotation(label, facts | {"cut": cut})
+        facts = {name: fact.to(self.device) for name, fact in self.told.tensors(rows).items()}
+        return Annotation(label, facts, patches=frames.patches(label.shape[1:]))
+
+    def frames(self, batch: dict[str, Any]) -> tuple[Frames, list[int] | None]:
+        """Where the patches of a batch lie; in 2-D in their slices, and in which of the preprocessed ones."""
+        axes, placed = len(self.configuration_manager.patch_size), batch["placed"]
+        frames = Frames.of(placed.to(self.device, non_blocking=True), axes)
+        return frames, [int(at) for at in placed[:, 3, 0]] if axes == 2 else None
 
     def _first(self, key: str) -> int:
         """The slice of the original at which what was preprocessed begins: nnU-Net cuts off what is empty."""
