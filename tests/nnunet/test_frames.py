@@ -36,7 +36,7 @@ def frame(axes: int, patch: tuple[int, ...], generator: torch.Generator, turned:
     angle = float(torch.rand(1, generator=generator)) * 2 * math.pi if turned else 0.0
     matrix[-2:, -2:] @= torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
     rows = matrix, low + (cut - 1) / 2, low.clamp(min=0), (low + cut).minimum(sides), sides.float()
-    return Frames(*(one[None] for one in rows))
+    return Frames(*(one[None] for one in rows), [1] if axes == 2 else None)
 
 
 def looked_up(whole: Tensor, places: Tensor, sides: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ def test_a_patch_and_the_rest_are_the_scan(patch: tuple[int, ...], turned: bool)
         rest = Rest(patch)
         rest.keep("one", (whole if axes == 3 else whole[:, None].expand(2, 3, *whole.shape[1:])).log())
         bare = frames.patches(patch)
-        patches = rest.behind(frames, bare, ["one"], [1] if axes == 2 else None)
+        patches = rest.behind(frames, bare, ["one"])
         seen = looked_up(whole, bare.places[0], frames.sides[0])[None]
         expected = float(whole[1].sum())
         found, alone = (float(size(seen, scans=one)[0, 1]) for one in (patches, bare))
@@ -74,15 +74,14 @@ def test_until_somebody_has_looked_only_upper_bounds_act() -> None:
     square = torch.zeros(1, 1, 32, 32)
     square[..., 8:24, 8:24] = 1
     whole = torch.cat([1 - square, square], dim=1)
-    frames = Frames(*(torch.tensor([one], dtype=torch.float) for one in ([[1, 0], [0, 1]], [15.5, 7.5], [0, 0])), *(
-        torch.tensor([one], dtype=torch.float) for one in ([32, 16], [32, 32])
-    ))  # fmt: skip
+    rows = torch.tensor([[[0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 15.5, 7.5], [0, 0, 0], [1, 32, 16], [1, 32, 32]]])
+    frames = Frames.of(rows, 2, rows.device)
     patch, rest = whole[..., :16], Rest((32, 16))
     facts = {"size": torch.tensor([[[math.nan], [256.0]]])}
     constraint = Constraint(size, Individual(relative=0.1))
 
     def cost(probs: Tensor) -> float:
-        patches = rest.behind(frames, frames.patches((32, 16)), ["one"], [0])
+        patches = rest.behind(frames, frames.patches((32, 16)), ["one"])
         return float(constraint(probs, None, Annotation(torch.full((1, 32, 16), 255), facts, patches=patches)))
 
     nothing = torch.cat([torch.ones_like(patch[:, :1]), torch.zeros_like(patch[:, :1])], dim=1)
@@ -98,10 +97,11 @@ def test_until_somebody_has_looked_only_upper_bounds_act() -> None:
 def test_scans_that_nobody_has_looked_at_are_left_alone() -> None:
     generator = torch.Generator().manual_seed(1)
     one, other = (frame(2, (20, 24), generator, False) for _ in range(2))
-    both = Frames(*(torch.cat(parts) for parts in zip(vars(one).values(), vars(other).values(), strict=True)))
+    parts = zip(list(vars(one).values())[:-1], list(vars(other).values())[:-1], strict=True)
+    both = Frames(*(torch.cat(pair) for pair in parts), [0, 0])
     rest = Rest((20, 24))
     rest.keep("seen", scan(2, generator)[:, None].log())
-    patches = rest.behind(both, both.patches((20, 24)), ["seen", "unseen"], [0, 0])
+    patches = rest.behind(both, both.patches((20, 24)), ["seen", "unseen"])
     assert patches.complete()[:, 1, 0].tolist() == [True, False]
     assert patches.found is not None
     assert patches.found.isnan()[:, :, 0].tolist() == [[True, False], [True, True]]

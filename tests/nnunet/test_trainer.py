@@ -111,6 +111,20 @@ def check_patches(diary: list[dict[str, Any]]) -> None:
     assert sum(one["found"] for one in drawn) == pytest.approx(told, rel=0.02)
 
 
+def check_looks(diary: list[dict[str, Any]]) -> None:
+    """Lower bounds act on patches of scans that were looked at, and on others where they show all; as they were found.
+
+    Where a slice is as large as a patch, the network by itself finds the same.
+    """
+    for one in diary:
+        if "looked" in one:
+            assert one["whole"] == pytest.approx(one["alone"], rel=0.01), one
+    patches = [one for one in diary if "of" in one]
+    assert any(one["seen"] for one in patches)
+    assert all(one["complete"] for one in patches if one["seen"])
+    assert not all(one["complete"] for one in patches if not one["seen"])
+
+
 def check_terms(diary: list[dict[str, Any]], bounds: bool) -> None:
     """Bounds wait in the first epoch and act in the second, where there are any."""
     steps = [one for one in diary if "terms" in one]
@@ -127,6 +141,8 @@ def test_bounds_in_nnunet(tmp_path: Path) -> None:
     trainers = place.prepare("2d", cases=6, side=32, slices=4)
     diary = place.train("2d", trainers)
     check_patches(diary)
+    check_looks(diary)
+    assert any("looked" in one for one in diary)
     check_terms(diary, bounds=True)
 
 
@@ -141,6 +157,7 @@ def test_with_and_without_bounds_and_predicting(tmp_path: Path, configuration: s
         check_terms(diary := place.train(configuration, trainers), bounds)
         if bounds:
             check_patches(diary)
+            check_looks(diary)
         mask = place.predict(configuration, trainers)
         assert mask.shape == (48, 48, 8)
         assert set(np.unique(mask)) <= {0, 1}

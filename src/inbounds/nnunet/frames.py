@@ -28,6 +28,8 @@ class Frames:
         middle: Where the patch's middle lies.
         begin: The first voxel of what nnU-Net cuts out before it turns and zooms that; a patch is black beyond.
         end: The one after the last.
+        sides: Those of the scan, or slice.
+        slices: Which slice of its scan each patch is of; none, of scans.
     """
 
     matrix: Float[Tensor, "B D D"]
@@ -35,12 +37,14 @@ class Frames:
     begin: Float[Tensor, "B D"]
     end: Float[Tensor, "B D"]
     sides: Float[Tensor, "B D"]
+    slices: Sequence[int] | None = None
 
     @classmethod
-    def of(cls, rows: Float[Tensor, "B 7 3"], axes: int) -> Frames:
+    def of(cls, rows: Float[Tensor, "B 7 3"], axes: int, device: torch.device) -> Frames:
         """From what the loader hands on; of slices, the last two axes."""
-        last = rows[..., 3 - axes :]
-        return cls(last[:, 3 - axes : 3], *last[:, 3:].unbind(1))
+        last = rows[..., 3 - axes :].to(device, non_blocking=True)
+        slices = None if axes == 3 else [int(at) for at in rows[:, 3, 0]]
+        return cls(last[:, 3 - axes : 3], *last[:, 3:].unbind(1), slices)
 
     def patches(self, space: Sequence[int]) -> Patches:
         """These patches, of each of which nothing is known but what it shows."""
@@ -99,7 +103,7 @@ class Rest:
         cells = [functional.avg_pool3d(slab, self.cell, ceil_mode=True) for slab in slabs]
         self.found[key] = torch.cat(cells, dim=1).half().cpu(), tuple(logits.shape[1:])
 
-    def behind(self, frames: Frames, patches: Patches, keys: Sequence[str], slices: Sequence[int] | None) -> Patches:
+    def behind(self, frames: Frames, patches: Patches, keys: Sequence[str]) -> Patches:
         """The same patches, with what was found in the rest of each scan, or of a slice of it."""
         known = [key for key in keys if key in self.found]
         if not known:
@@ -110,7 +114,7 @@ class Rest:
         whole = outside[..., :1].clone()
         for number, key in enumerate(keys):
             if key in self.found:
-                sums, edges = self._sums(key, None if slices is None else slices[number], device)
+                sums, edges = self._sums(key, None if frames.slices is None else frames.slices[number], device)
                 rest = sums * (1 - frames.share(number, edges, space))
                 outside[number, 1:, 0], whole[number, 1:, 0] = rest.flatten(1).sum(dim=1), sums.flatten(1).sum(dim=1)
         return replace(patches, outside=outside, found=whole)
