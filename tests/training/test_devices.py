@@ -62,6 +62,7 @@ from inbounds.batches import samples
 from inbounds.runs.run import Run
 from inbounds.training import estimate, loop
 from inbounds.training.group import joined, part_ways
+from together import threads_of_gloo
 torch.set_num_threads(1)
 if sys.argv[1] == "double":
     torch.set_default_dtype(torch.float64)
@@ -71,6 +72,7 @@ if sys.argv[1] == "double":
 for path in sys.argv[2:]:
     loop.Trainer(Run.open(Path(path))).fit(resume=True)
 part_ways()
+assert not threads_of_gloo(), threads_of_gloo()
 """
 
 
