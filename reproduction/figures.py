@@ -164,6 +164,20 @@ def draw_growth(stem: Path, bench: Mapping[str, Any]) -> list[Path]:
     return written(stem)
 
 
+def draw_pace(stem: Path, measured: Mapping[str, Any]) -> list[Path]:
+    """DSC after so many seconds of a training that began at nothing; see `reproduction.pace`."""
+    seconds, scores = measured["seconds"], measured["dsc"]
+    with figure(stem, fingerprint((seconds, scores)), (5.6, 2.8)) as axes:
+        axis = axes[0][0]
+        axis.plot(seconds, scores, color=COLOURS[0], marker="o", markersize=5, linewidth=1.7)
+        axis.axvspan(0, seconds[0] - (seconds[1] - seconds[0]), color=RULE, linewidth=0)
+        axis.annotate(
+            "start,\ncompilation", (seconds[0] / 2, 0.04), xycoords=("data", "axes fraction"), ha="center", color=SOFT
+        )
+        axis.set(xlabel="seconds", ylabel="DSC per volume, validation", xlim=(0, None), ylim=(None, 1))
+    return written(stem)
+
+
 def bare(axis: Any) -> None:
     """Nothing around a picture."""
     axis.set(xticks=[], yticks=[])

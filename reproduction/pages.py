@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -14,7 +15,7 @@ from inbounds.writing import file_aside
 from reproduction import parts
 from reproduction.drawings import draw
 from reproduction.experiment import ABLATION, NAMES, experiment, paper, presets
-from reproduction.figures import draw_growth
+from reproduction.figures import draw_growth, draw_pace
 from reproduction.parts import LINES
 from reproduction.results import Collected, presets_of, read_all, rows_of, write_table
 from reproduction.tables import comparison, table
@@ -22,6 +23,7 @@ from reproduction.tables import comparison, table
 MARKED = re.compile(r"(<!-- results:([a-z-]+)(?::([a-z,-]+))?(?::(\w+(?:,\w+)*))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 BENCH = "bench"
+PACE = "pace"
 
 
 def write_results(folder: Path, name: str, preset: str, collected: Sequence[Collected]) -> list[Path]:
@@ -112,6 +114,8 @@ def rebuild(root: Path, pages: Iterable[Path]) -> list[Path]:
         written.append(parts.write_page(root / ABLATION))
     benches = read_benches(root / BENCH)
     written += [file for name, bench in benches.items() for file in draw_growth(root / BENCH / f"growth-{name}", bench)]
+    for file in sorted((root / PACE).glob("*.json")):
+        written += draw_pace(file.with_suffix(""), json.loads(file.read_text(encoding="utf-8")))
     for page in pages:
         text = rewrite(page, root, collected)
         if text != page.read_text(encoding="utf-8"):

@@ -42,7 +42,7 @@ def losses(trainer: Trainer, epochs: int = 3) -> Tensor:
                 trainer.step()
                 found.append(trainer.step.sums.clone())
             trainer.state.epoch += 1
-            trainer.schedule.advance(trainer.state, trainer.optimiser)
+            trainer.schedule.advance(trainer.state, epochs, trainer.optimiser)
     trainer.stream.ready()
     return torch.stack(found).cpu()
 

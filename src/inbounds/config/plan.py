@@ -43,9 +43,9 @@ WEIGHT = {"image": 3.0, "volume": 10.0}
 """Of bounds around sizes: a scan's volume leaves open which slice has how much, and spreads over them."""
 LOOSE = 0.3
 """Of bounds that say no size of any one region: tags, and a range common to all."""
-THIRD = 3
-"""One slice in so many that are seen is of a scan labelled in full, where the others are labelled weakly."""
-BESIDE = {"labels": 0.01, "bounds": 0.1}
+OTHERS = 3
+"""One slice in so many that are seen is of a scan labelled weakly, where others are labelled in full."""
+BESIDE = {"labels": 0.01, "bounds": 1 / 30}
 """What weak labels and loose bounds of other scans count beside these: which show where the borders are."""
 RARE = 2.0
 """Times as many clicks would be a class's equal share: from there on classes count the same."""
@@ -163,7 +163,7 @@ def plan(
         layer["hybrid"] = {"repeat": often, "weak_label_weight": BESIDE["labels"]}
         words.append(
             f"labels: the {settings.hybrid.full_scans} scans labelled in full are gone through {often} times as often, "
-            f"so that about a third of the slices seen are theirs; labels of others count {BESIDE['labels']:g}"
+            f"so that about two thirds of the slices seen are theirs; labels of others count {BESIDE['labels']:g}"
         )
     taught = bool(settings.hybrid.full_scans) or known.labelled.keys() >= {0, *store.chosen(classes)}
     if not full and store.about(annotation).get("strategy") == "points":
@@ -251,8 +251,8 @@ def _simulated(store: Store, facts: str | None) -> bool:
 
 
 def _often(full: int, scans: int) -> int:
-    """How often scans labelled in full are gone through, so that a third of what is seen is theirs."""
-    return max(1, math.ceil((scans - full) / ((THIRD - 1) * full)))
+    """How often scans labelled in full are gone through, so that two thirds of what is seen are theirs."""
+    return max(1, math.ceil((OTHERS - 1) * (scans - full) / full))
 
 
 def _alike(known: Known, chosen: Sequence[int]) -> list[float]:
