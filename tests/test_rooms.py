@@ -90,6 +90,7 @@ WITHOUT_TWIN = {
     "studio/tables.py": "tests/studio/test_training.py reads them",
     "studio/rows.py": "tests/studio/test_server.py compares what is told with what was done",
     "nnunet/loader.py": "tests/nnunet/test_trainer.py compares what it says of patches with what their labels show",
+    "nnunet/looks.py": "tests/nnunet/test_trainer.py compares what it finds with what the network finds by itself",
     "nnunet/trainers/nnUNetTrainerInbounds.py": "one import; tests/nnunet/test_trainer.py has it found",
     "reports/cases.py": "tests/reports/test_page.py",
     "reports/comparison.py": "tests/reports/test_page.py",
