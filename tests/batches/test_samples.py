@@ -23,7 +23,7 @@ from inbounds.batches.samples import (
 )
 from inbounds.errors import BadInput
 from inbounds.store.annotate import simulate
-from inbounds.store.store import Store, write_annotation
+from inbounds.store.store import Store
 from making import image_of, make_store, source, truth_like
 
 SPLITS = {"a": "train", "b": "validation", "c": "train", "d": "train", "e": "test", "f": "train"}
@@ -126,25 +126,6 @@ def test_an_epoch_by_slice_covers_every_slice(store, copies) -> None:
     assert all(map(torch.equal, batches, again))
     other = torch.cat(list(by_slice(samples, 4, torch.Generator().manual_seed(1), repeats=copies)))
     assert not torch.equal(torch.cat(batches), other)
-
-
-def test_a_quarter_of_every_batch_has_new_labels(tmp_path) -> None:
-    store = make_store(tmp_path / "store", [source(name, truth_like(n, slices=6)) for n, name in enumerate("abc")])
-    simulate(store, "now", "erosion", [1, 2], background=True)
-    before, about = store.label("now")[:].copy(), store.about("now")
-    changed = [n for n in range(len(before)) if (before[n] != UNLABELLED).any()][1:3]
-    before[changed] = UNLABELLED
-    kept = {key: about[key] for key in about if key not in ("checksums", "blocks")}
-    write_annotation(store, "before", kept, [before], lambda: store.facts("now"))
-    samples = load(store, "now", before="before")
-    assert samples.new.nonzero()[:, 0].tolist() == changed
-    batches = list(by_slice(samples, 8, torch.Generator().manual_seed(0), repeats=4))
-    assert [sum(int(n) in changed for n in batch) for batch in batches] == [2] * 9
-    assert set(torch.cat(batches).tolist()) == set(range(len(samples)))
-    alike = [
-        list(by_slice(load(store, "now", before=name), 8, torch.Generator().manual_seed(0))) for name in ("", "now")
-    ]
-    assert all(map(torch.equal, *alike))
 
 
 def test_an_epoch_by_scan_covers_every_scan(store) -> None:

@@ -92,30 +92,6 @@ def test_a_run_may_begin_with_the_weights_of_another(tmp_path: Path, store: Stor
     assert not (tmp_path / "third").exists()
 
 
-def test_what_was_labelled_anew_since_then_is_seen_more_often(tmp_path: Path) -> None:
-    store = hearts_store(tmp_path / "store")
-    few = [*SMALL, "training.epochs=1"]
-    (first,) = begin(tmp_path / "first", store, Wanted(["tags"], annotation="disc", changes=few))
-    Trainer(first).fit()
-    simulate(store, "more", "disc", [1], every=2)
-    before, now = (store.label(name)[:] for name in ("disc", "more"))
-    (second,) = begin(tmp_path / "second", store, Wanted(["tags"], annotation="more", changes=few, start=first.path))
-    assert second.settings.training.corrects == "disc"
-    assert (
-        "labels: slices that were labelled anew since then are a quarter of every batch"
-        in second.about["plan"]["words"]
-    )
-    samples = Trainer(second).samples
-    rows = [row for record in samples.records for row in record.range]
-    assert samples.new.tolist() == (before[rows] != now[rows]).reshape(len(rows), -1).any(1).tolist()
-    assert 0 < int(samples.new.sum()) < len(samples)
-    (same,) = begin(tmp_path / "same", store, Wanted(["tags"], annotation="disc", changes=few, start=first.path))
-    assert not same.settings.training.corrects
-    simulate(store, "disc", "disc", [1], every=3, overwrite=True)
-    (lost,) = begin(tmp_path / "lost", store, Wanted(["tags"], annotation="more", changes=few, start=first.path))
-    assert not lost.settings.training.corrects
-
-
 def test_a_run_goes_on_with_its_own_plan(tmp_path: Path, store: Store) -> None:
     wanted = Wanted(["tags"], changes=["training.epochs=1"])
     (run,) = begin(tmp_path / "run", store, wanted)

@@ -69,7 +69,6 @@ class Samples:
         device: Where batches are made.
         rows: Where `images` is the whole store, the row of each slice in it.
         label_weight: How much the labels of each slice count in a loss; all alike if not given.
-        new: Of which slices the labels are new; of none if not given. On the CPU.
     """
 
     def __init__(
@@ -83,11 +82,9 @@ class Samples:
         *,
         rows: Int[Tensor, " n"] | None = None,
         label_weight: Float[Tensor, " n"] | None = None,
-        new: Bool[Tensor, " n"] | None = None,
     ) -> None:
         self.images, self.labels, self.records, self.rows = images, labels, tuple(records), rows
         self.facts, self.scan_facts, self.label_weight = dict(facts), dict(scan_facts), label_weight
-        self.new = torch.zeros(len(labels), dtype=torch.bool) if new is None else new
         self.device = torch.device(device)
         self.firsts = np.cumsum([0, *(record.slices for record in records)])
         self.classes = self.facts["present"].shape[1]
@@ -208,7 +205,6 @@ def load(
     only_full: bool = False,
     repeat: int = 1,
     weak_label_weight: float = 1.0,
-    before: str = "",
     seed: int = 0,
 ) -> Samples:
     """The slices of a split with one of the store's annotations.
@@ -226,7 +222,6 @@ def load(
         only_full: Keep only those scans.
         repeat: How often those scans are there.
         weak_label_weight: How much the labels of the other scans count in a loss, where those scans' own count as 1.
-        before: Labels that came before these, if there were others: slices where they differ are new.
         seed: Of that draw.
     """
     chosen = store.chosen(classes)
@@ -261,11 +256,6 @@ def load(
     if weak_label_weight != 1:
         weight = [1.0 if n in full else weak_label_weight for n in numbers for _ in store.records[n].range]
         label_weight = torch.tensor(weight).to(device)
-    new = None
-    if before:
-        old = store.label(before)
-        other = {n: (given[spans[n]] != old[spans[n]]).reshape(store.records[n].slices, -1).any(1) for n in numbers}
-        new = torch.from_numpy(np.concatenate([other[n] & (n not in full) for n in numbers]))
     return Samples(
         torch.from_numpy(store.images[rows.numpy()]).to(where) if data_on_device else store.images,
         labels,
@@ -275,7 +265,6 @@ def load(
         device,
         rows=None if data_on_device else rows,
         label_weight=label_weight,
-        new=new,
     )
 
 
@@ -344,7 +333,7 @@ def by_slice(
     """The positions of an epoch's batches in random order.
 
     Of slices that have a label or a fact each appears once. Where they are fewer than half, they appear more often,
-    the others less: half of every batch has something known. Likewise a quarter has new labels, if there are any.
+    the others less: half of every batch has something known.
 
     Args:
         samples: What is trained on.
@@ -354,34 +343,18 @@ def by_slice(
         most: Slices in an epoch, if not all of them.
     """
     length = min(len(samples) * repeats, most or len(samples) * repeats)
-    rings, shares = _rings(samples)
-    if len(rings) == 1:
+    known, others = samples.known.nonzero()[:, 0], (~samples.known).nonzero()[:, 0]
+    if not 0 < len(known) < len(samples):
         yield from (torch.randperm(len(samples) * repeats, generator=generator) % len(samples))[:length].split(size)
         return
-    streams = [_cycled(ring, length, generator) for ring in rings]
-    used = [0] * len(rings)
+    share = max(0.5, len(known) / len(samples))
+    first, second = (_cycled(some, length, generator) for some in (known, others))
+    used = 0
     for start in range(0, length, size):
         end = min(start + size, length)
-        within = [math.ceil(round(share * end, 6)) for share in shares]  # so that in an epoch of all each appears once
-        now = [upto - inner for upto, inner in zip(within, [0, *within], strict=False)]
-        yield torch.cat([stream[a:b] for stream, a, b in zip(streams, used, now, strict=True)])
+        now = math.ceil(round(share * end, 6))  # of those so far, so that in an epoch of all slices each appears once
+        yield torch.cat([first[used:now], second[start - used : end - now]])
         used = now
-
-
-def _rings(samples: Samples) -> tuple[list[Int[Tensor, " _"]], list[float]]:
-    """Slices with new labels, others that are known, and the rest; and the share of a batch up to each of them."""
-    new, all_ = samples.new, torch.ones(len(samples), dtype=torch.bool)
-    rings, shares, inner = [], [], ~all_
-    for within, least in ((new, 0.25), (samples.known | new, 0.5), (all_, 1.0)):
-        ring = (within & ~inner).nonzero()[:, 0]
-        share = max(least, int(within.sum()) / len(samples))
-        if len(ring):
-            rings.append(ring)
-            shares.append(share)
-        elif rings:
-            shares[-1] = share
-        inner = within
-    return rings, shares
 
 
 def _cycled(some: Int[Tensor, " n"], length: int, generator: torch.Generator) -> Int[Tensor, " length"]:

@@ -65,8 +65,6 @@ class Training(Model):
     """A batch is one whole scan; by default where a constraint is on volumes."""
     repeats: int = Field(default=1, ge=1, le=10_000)
     """How often a slice is there in an epoch, each time augmented anew."""
-    corrects: str = ""
-    """The labels of the same data that came before these: slices where they differ are a quarter of every batch."""
     lr: float = Field(default=5e-4, gt=0, le=10)
     """The learning rate of Adam."""
     betas: tuple[Share, Share] = (0.9, 0.99)

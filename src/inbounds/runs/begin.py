@@ -99,11 +99,7 @@ def begin_one(
     )
     if start is not None:
         network = {"network": start.settings.network.model_dump(exclude={"weights"})}
-        words = [f"weights: those of {start.path}, and its network"]
-        if (before := _before(start, store, labels)) and start.settings.network.dimensions == 2:
-            network["training"] = chosen.settings["training"] | {"corrects": before}
-            words.append("labels: slices that were labelled anew since then are a quarter of every batch")
-        chosen = Plan(chosen.settings | network, (*chosen.words, *words))
+        chosen = Plan(chosen.settings | network, (*chosen.words, f"weights: those of {start.path}, and its network"))
     settings = read_settings(recipe, wanted.config, wanted.changes, layers=[chosen.settings], shared=shared)
     try:
         return Run.create(
@@ -121,13 +117,6 @@ def begin_one(
     except BadInput as error:
         where = who_said(wanted.config, wanted.changes, str(error))
         raise BadInput(f"{where}: {error}" if where else str(error)) from None
-
-
-def _before(start: Run, store: Store, labels: str) -> str:
-    """The labels that a run was trained on, where these are others; nothing if the store no longer has them."""
-    name, about = start.annotation, start.about["annotation"]
-    kept = name in store.annotations and store.about(name).get("checksums") == about.get("checksums")
-    return name if kept and name not in (labels, FULL) and labels != FULL else ""
 
 
 def _labels(store: Store, settings: Settings, annotation: str | None) -> str:

@@ -27,15 +27,13 @@ class Data:
 
     def samples(self, run: Run, device: torch.device, split: str) -> Samples:
         """The slices of a split with the run's annotation."""
-        training = split == "train"
-        hybrid = run.settings.hybrid if training else Hybrid()
+        hybrid = run.settings.hybrid if split == "train" else Hybrid()
         chosen: dict[str, Any] = {
             "facts": run.facts,
             "classes": run.classes,
             "split": split,
             "device": device,
             "data_on_device": self.on_device(run, device),
-            "before": run.settings.training.corrects if training else "",
             **hybrid.model_dump(),
             "seed": run.seed if hybrid.full_scans else 0,
         }
