@@ -30,6 +30,13 @@ def test_attempts_that_bring_nothing_are_counted_since_a_person_asked(tmp_path: 
     assert since_asked(entries(tmp_path, 0)) == []
 
 
+def test_who_waits_for_others_of_his_task_is_not_at_fault(tmp_path: Path) -> None:
+    for how in ("stopped", "waited", "waited", "waited", "stopped"):
+        note(tmp_path, 0, "began")
+        note(tmp_path, 0, "ended", how=how)
+    assert fruitless(entries(tmp_path, 0), 0) == 2
+
+
 def test_a_scheduler_s_job_is_named(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "12")
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")

@@ -17,7 +17,7 @@ from inbounds.locks import HOST
 from inbounds.writing import ESCAPED, writing
 
 FOLDER = "attempts"
-How = Literal["", "done", "failed", "died", "stopped"]
+How = Literal["", "done", "failed", "died", "stopped", "waited"]
 JOBS = (("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"), ("SLURM_JOB_ID",))
 """Where Slurm says what it calls a task."""
 
@@ -30,7 +30,8 @@ class Entry(Described):
         when: In the time of the machine.
         where: The machine, and the job if a scheduler began it.
         epoch: How far the line was.
-        how: It ended: done, failed for a reason that stays, died (its process did), or stopped by a signal, to go on.
+        how: It ended: done, failed for a reason that stays, died (its process did), stopped by a signal, to go on, or
+            stopped while its turn had not come.
         why: In words.
     """
 
@@ -89,12 +90,13 @@ def since_asked(happened: list[Entry]) -> list[Entry]:
 
 def fruitless(happened: list[Entry], epoch: int) -> int:
     """How many attempts in a row, up to now, began where the line still is."""
-    count = 0
+    count, waited = 0, False
     for entry in reversed(since_asked(happened)):
         if entry.what == "began":
             if entry.epoch != epoch:
                 break
-            count += 1
+            count += not waited
+        waited = entry.how == "waited"
     return count
 
 

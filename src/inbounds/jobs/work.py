@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from inbounds.errors import BadInput, reason
-from inbounds.jobs.attempts import entries, file_of, fruitless, note, since_asked
+from inbounds.jobs.attempts import How, entries, file_of, fruitless, note, since_asked
 from inbounds.jobs.manifest import Kind, Line, read_manifest
 from inbounds.locks import InUse, holder, locked
 
@@ -56,6 +56,7 @@ def _do(folder: Path, lines: Mapping[int, Line]) -> bool:
     """Do lines that are ours."""
     failures: set[int] = set()
     begun: dict[int, Line] = {}
+    before: dict[int, int] = {}
 
     def failed(number: int, why: str, died: bool = False) -> None:
         failures.add(number)
@@ -71,7 +72,7 @@ def _do(folder: Path, lines: Mapping[int, Line]) -> bool:
             failed(number, f"{ATTEMPTS} attempts ended at epoch {epoch}, where they began{ends}")
         else:
             note(folder, number, "began", epoch=epoch)
-            begun[number] = line
+            begun[number], before[number] = line, epoch
     try:
         for task in KINDS:
             if some := {number: line for number, line in begun.items() if line.task == task}:
@@ -80,9 +81,13 @@ def _do(folder: Path, lines: Mapping[int, Line]) -> bool:
         for number in begun.keys() - failures:
             failed(number, reason(error))
     except BaseException as error:
+        stopped = isinstance(error, KeyboardInterrupt | SystemExit)
+        moved = {
+            number for number, line in begun.items() if kind(line).progress(folder / line.place)[0] > before[number]
+        }
         for number in begun.keys() - failures:
-            stopped = isinstance(error, KeyboardInterrupt | SystemExit)
-            note(folder, number, "ended", how="stopped" if stopped else "died", why="" if stopped else reason(error))
+            how: How = "died" if not stopped else "waited" if moved - {number} and number not in moved else "stopped"
+            note(folder, number, "ended", how=how, why="" if stopped else reason(error))
         raise
     for number in begun.keys() - failures:
         note(folder, number, "ended", how="done")

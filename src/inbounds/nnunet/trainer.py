@@ -6,6 +6,7 @@ wrote beside the preprocessed data becomes bounds on the finest output; without 
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from inbounds.annotations import UNLABELLED, Annotation
 from inbounds.constraints import Constraint, Known, hinge, typical_values
 from inbounds.errors import BadInput
 from inbounds.nnunet.facts import FILE, Told, read_facts
+from inbounds.nnunet.frames import Frames
 from inbounds.nnunet.loader import PlacedLoader
+from inbounds.nnunet.looks import Looks
 from inbounds.regions import size
 from inbounds.supervision import Loss, Supervision
 
@@ -25,19 +28,17 @@ from inbounds.supervision import Loss, Supervision
 class nnUNetTrainerInbounds(stock.nnUNetTrainer):  # noqa: N801 (as nnU-Net calls trainers)
     """Cross-entropy on labelled pixels, and bounds on the size of each region in its slice or scan.
 
-    A patch is augmented as ever, and its facts follow the zoom. Lower bounds act where it shows a whole region: where
-    it shows all of its slice (in 3-D of its scan), or where the region has labels in the patch, and neither these nor
-    the prediction reach its rim. Bounds begin to act after a while, as labels should teach first what they bound.
+    A patch's voxels count as what they are in the scan, and what lies outside as the network found it when it last
+    looked at the scan: after each epoch it looks at some. Where a patch shows a part of what nobody has looked at, and
+    in cascades, upper bounds alone act. Bounds begin to act after a while, as labels teach first what they bound.
 
     Attributes:
         weight: Of the bounds, once they act in full.
         wait: Between these shares of the epochs they begin to.
-        pieces: Regions may consist of several pieces, of which a patch may show some: then the rim says nothing.
     """
 
     weight = 3.0
     wait = (0.05, 0.3)
-    pieces = False
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class nnUNetTrainerInbounds(stock.nnUNetTrainer):  # noqa: N801 (as nnU-Net call
         super().__init__(plans, configuration, fold, dataset_json, device)
         self.told: Told | None = None
         self.acting = torch.zeros((), device=self.device)
+        self.looks: Looks
         self._firsts: dict[str, int] = {}
 
     def _build_loss(self) -> Loss:
@@ -76,7 +78,7 @@ class nnUNetTrainerInbounds(stock.nnUNetTrainer):  # noqa: N801 (as nnU-Net call
         rows = [row for case in cases.values() for row in (case.slices.values() if flat else [case.scan])]
         if not rows:
             return []
-        pixels = float(torch.tensor(self.configuration_manager.patch_size).prod())
+        pixels = math.prod(self.configuration_manager.patch_size)
         typical = typical_values(told.tensors(rows), pixels=pixels)
         known = Known(relative=told.margin)
         return [Constraint(size, known, hinge, weight=self.acting, scale="typical", typical=typical)]
@@ -97,6 +99,19 @@ class nnUNetTrainerInbounds(stock.nnUNetTrainer):  # noqa: N801 (as nnU-Net call
         finally:
             stock.nnUNetDataLoader = plain
 
+    def on_train_start(self) -> None:
+        """Who goes on looks at all scans first: what was found in them is no part of nnU-Net's checkpoints."""
+        super().on_train_start()
+        known = {} if self.told is None or self.is_cascaded else self.told.configurations
+        self.looks = Looks(self, known.get(self.configuration_name, {}))
+        if self.current_epoch:
+            self.looks.look(self.looks.keys)
+
+    def on_train_epoch_end(self, train_outputs: list[dict[str, Any]]) -> None:
+        """After an epoch it is the turn of some scans."""
+        super().on_train_epoch_end(train_outputs)
+        self.looks.after_an_epoch()
+
     def on_train_epoch_start(self) -> None:
         """The weight of bounds follows the epochs; the tensor is the loss's own."""
         super().on_train_epoch_start()
@@ -110,22 +125,19 @@ class nnUNetTrainerInbounds(stock.nnUNetTrainer):  # noqa: N801 (as nnU-Net call
 
     def known(self, batch: dict[str, Any]) -> Annotation:
         """What is known of the patches of a batch."""
-        target, placed = batch["target"], batch["placed"]
-        label: Tensor = (target[0] if isinstance(target, list) else target)[:, 0].long()
+        target = batch["target"]
+        label: Tensor = (target[0] if isinstance(target, list) else target)[:, 0]
+        label = label.to(self.device, non_blocking=True).long()
         if self.told is None:
             return Annotation(label)
-        flat = label.ndim == 3
+        frames = Frames.of(batch["placed"], label.ndim - 1, self.device)
         rows = [
-            self.told.rows(self.configuration_name, key, int(at) + self._first(key) if flat else None)
-            for key, at in zip(batch["keys"], placed[:, 0].tolist(), strict=True)
+            self.told.rows(self.configuration_name, key, None if at is None else at + self._first(key))
+            for key, at in zip(batch["keys"], frames.slices or [None] * len(label), strict=True)
         ]
-        facts = self.told.tensors(rows)
-        zoom, cut = placed[:, 1, None, None], placed[:, 2, None, None].expand_as(facts["present"])
-        facts |= {name: facts[name] * zoom for name in ("size", "size_min", "size_max")}
-        if not self.pieces:
-            here = torch.stack([(label == k).flatten(1).any(dim=1) for k in range(cut.shape[1])], dim=1)[..., None]
-            cut = torch.where((cut == 1) & here, torch.nan, cut)  # what reaches the rim decides
-        return Annotation(label, facts | {"cut": cut})
+        facts = {name: fact.to(self.device) for name, fact in self.told.tensors(rows).items()}
+        patches = self.looks.rest.behind(frames, frames.patches(label.shape[1:]), batch["keys"])
+        return Annotation(label, facts, patches=patches)
 
     def _first(self, key: str) -> int:
         """The slice of the original at which what was preprocessed begins: nnU-Net cuts off what is empty."""

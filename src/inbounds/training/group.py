@@ -6,6 +6,8 @@ Who starts them says so in variables: `torchrun`, `srun`, or `inbounds train` it
 from __future__ import annotations
 
 import atexit
+import gc
+import importlib
 import os
 import re
 import sys
@@ -144,6 +146,8 @@ def joined() -> Group | None:
     said = variables()
     if said is None:
         return None
+    for module in ("nn", "optim"):  # functions there hold the group that exists when they are defined, for ever
+        importlib.import_module(f"torch.distributed.{module}")
     os.environ.update(said)
     rank, ranks, local, here = (int(said[name]) for name in NAMES[:4])
     if ranks % here:
@@ -184,11 +188,16 @@ _over = threading.Event()
 
 
 def part_ways() -> None:
-    """The run has ended: from here on each process may go when it likes."""
+    """The run has ended: from here on each process may go when it likes.
+
+    Threads of gloo let tensors go after a reduction, and if Python is ending then, they abort the process. They end
+    with the group, which ends with the last that holds it: what wrapped a network may be left in a ring.
+    """
     if distributed.is_initialized():
         _over.set()
         with suppress(RuntimeError):
             distributed.all_reduce(torch.zeros(1))
+            gc.collect()
             distributed.destroy_process_group()
 
 
