@@ -31,8 +31,8 @@ def bench(
     sections: Annotated[
         str,
         typer.Option(
-            help="Some of memory,steps,method,modes,many,epoch,comparison,plain,growth,patches,predict,scans,studio; "
-            "all but the last four."
+            help="Some of memory,steps,networks,method,modes,many,epoch,comparison,plain,growth,devices,streamed,"
+            "patches,predict,scans,studio; all but networks and the last six.",
         ),
     ] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Tiny, to see that it works.")] = False,

@@ -35,14 +35,14 @@ from inbounds.training.stream import WARM
 
 SECTIONS = (
     *("memory", "steps", "method", "modes", "many", "epoch", "comparison", "plain", "growth"),
-    *("devices", "streamed", "patches", "predict", "scans", "studio"),
+    *("networks", "devices", "streamed", "patches", "predict", "scans", "studio"),
 )
 """In the order in which they are measured: on a CPU the peak of memory is the process's, so that comes first."""
 EARLY = WARM + 1
 """Epochs after which nothing new happens: training and validation have been captured."""
 ONLY = {"cuda": ("many", "comparison"), "cpu": ("growth", "devices", "scans", "studio")}
 """Sections of one device alone."""
-ASKED = ("devices", "streamed", "patches", "predict", "scans", "studio")
+ASKED = ("networks", "devices", "streamed", "patches", "predict", "scans", "studio")
 """Sections that are measured where they are named: they take long, quiet, gigabytes of disk or a browser."""
 COMPARED = (
     "partial",
@@ -57,6 +57,8 @@ COMPARED = (
 )
 """The paper's comparison on the left ventricle."""
 PAPER_EPOCHS = 200
+TABLES = (("enet", 1), ("residual_unet", 4), ("enet", 20))
+"""Networks and batches of the paper: left ventricle, prostate, spine."""
 MEGABYTE = 2**20
 
 
@@ -115,6 +117,7 @@ class Scale:
         presses: How many keys are pressed in each plane.
         patches: Slices, rows and columns of patches of volumes.
         predicted: The scans that are segmented one after the other.
+        tables: Networks and batches of the paper.
     """
 
     side: int = 256
@@ -134,14 +137,17 @@ class Scale:
     presses: int = 60
     patches: tuple[tuple[int, int, int], ...] = PATCHES
     predicted: predicting.Amount = predicting.MANY
+    tables: tuple[tuple[str, int], ...] = TABLES
 
 
 TINY = ("network.name=residual_unet", "network.settings={width=4}")
 FEW = ("partial", "penalty_2", "full")
 SHORT = ((4, 48, 48),)
 FEW_SCANS = predicting.Amount(6, (3, 48, 48))
+ONE = (("residual_unet", 2),)
 QUICK = Scale(
-    48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1], 20, 6, SHORT, FEW_SCANS
+    *(48, 3, (1, 4), 2, 0.0, (1, 2), (1,), EARLY + 2, FEW, False, TINY, (12, 64, 64), FORMS[:1], 20, 6),
+    *(SHORT, FEW_SCANS, ONE),
 )
 """To see that everything works; its numbers mean nothing."""
 
@@ -259,6 +265,17 @@ class Bench:
                 ]
                 ways.clear()
                 _forget()
+        return rows
+
+    def networks(self) -> list[Row]:
+        """A step with a direct penalty, of the network and the batch of each anatomy."""
+        rows = []
+        for name, batch in self.scale.tables:
+            ways: dict[str, Way] = {name: Steps(self.trainer("individual", batch, self.mode, f"network.name={name}"))}
+            times = self.measure(ways, f"{name}, batch {batch}")
+            rows.append(row("networks", name, batch, times[name], None, mode=self.mode))
+            ways.clear()
+            _forget()
         return rows
 
     def method(self) -> list[Row]:

@@ -12,11 +12,14 @@ from inbounds.errors import BadInput
 
 Lines = list[list[str]]
 Points = list[tuple[int, float]]
+Times = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""By what they were measured on, by batch and by supervision."""
 MARKED = re.compile(r"(<!-- bench:([\w+/-]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
 
 TITLES = {
     "steps": "a training step; over partial cross-entropy",
     "steps-compiled": "a training step, compiled; over partial cross-entropy",
+    "networks": "a training step with a direct penalty, of the paper's networks and batches",
     "method": "a step of the default method, part by part",
     "modes": "a training step; over the same as it is written",
     "many": "runs side by side, per run and step; over one alone",
@@ -54,10 +57,10 @@ COLUMNS = {
 CONSTRAINTS = ("penalty_1", "penalty_2", "size_centroid", "size_centroid_intensity")
 
 
-def paper_times() -> dict[str, float | None]:
-    """The paper's times of a training step in ms, by supervision."""
+def paper_times() -> Times:
+    """Times of a training step in ms, of the paper and of its authors' code on another GPU."""
     content = json.loads(Path(__file__).with_name("paper.json").read_text(encoding="utf-8"))
-    times: dict[str, float | None] = content["timing"]
+    times: Times = content["timing"]
     return times
 
 
@@ -71,26 +74,27 @@ def section_lines(section: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str,
     return TITLES[section], [head, *lines]
 
 
-def timing_lines(benches: Sequence[Mapping[str, Any]], paper: Mapping[str, float | None]) -> Lines:
-    """The paper's times of a step at batch 1 and ours, and how both grow from partial cross-entropy."""
-    benches = [bench for bench in benches if _by_name(bench, "steps", 1)]
-    heads = ["paper, GTX 1080 Ti", *(bench["device"] for bench in benches)]
-    lines = [["a training step, batch 1", *(text for head in heads for text in (f"{head} (ms)", "ratio"))]]
-    ours = [_by_name(bench, "steps", 1) for bench in benches]
-    base = paper["partial"] or 1.0
-    for name in dict.fromkeys(name for rows in ours for name in rows):
-        theirs = paper.get(name)
-        label = next(rows[name]["label"] for rows in ours if name in rows)
-        known = ["", ""] if theirs is None else [f"{theirs:.0f}", f"{theirs / base:.3f}"]
-        measured = [_cell(rows.get(name, {}), key) for rows in ours for key in ("ms", "ratio")]
-        lines.append([label, *known, *measured])
+def timing_lines(benches: Sequence[Mapping[str, Any]], theirs: Times, batch: int = 1) -> Lines:
+    """Others' times of a step and ours, and how they grow from partial cross-entropy."""
+    others = {name: times[str(batch)] for name, times in theirs.items() if str(batch) in times}
+    ours = {bench["device"]: found for bench in benches if (found := _by_name(bench, "steps", batch))}
+    heads = (text for name in (*others, *ours) for text in (f"{name} (ms)", "ratio"))
+    lines = [[f"a training step, batch {batch}", *heads]]
+    for name in dict.fromkeys(name for rows in ours.values() for name in rows):
+        label = next(rows[name]["label"] for rows in ours.values() if name in rows)
+        known = [
+            {"ms": times[name], "ratio": times[name] / times["partial"]} if name in times else {}
+            for times in others.values()
+        ]
+        measured = [rows.get(name, {}) for rows in ours.values()]
+        lines.append([label, *(_cell(one, key) for one in (*known, *measured) for key in ("ms", "ratio"))])
     return lines
 
 
 def constraint_lines(benches: Sequence[Mapping[str, Any]]) -> Lines:
     """What constraints add to a step, over partial cross-entropy."""
     ours = [(bench["device"], batch, _by_name(bench, "steps", batch)) for bench in benches for batch in (1, 8)]
-    ours = [one for one in ours if one[-1]]
+    ours = [one for one in ours if one[2]]
     lines = [["over partial cross-entropy", *(f"{device}, batch {batch}" for device, batch, _ in ours)]]
     for name in CONSTRAINTS:
         measured = [rows[name] for _, _, rows in ours if name in rows]
@@ -99,16 +103,16 @@ def constraint_lines(benches: Sequence[Mapping[str, Any]]) -> Lines:
     return lines
 
 
-def filled(text: str, benches: Mapping[str, Mapping[str, Any]], paper: Mapping[str, float | None]) -> str:
+def filled(text: str, benches: Mapping[str, Mapping[str, Any]], theirs: Times) -> str:
     """A page with everything between `<!-- bench:... -->` and `<!-- end -->` as the benchmarks have it.
 
     Marks are `FILE/SECTION` for a table, `FILE/SECTION/NAME/BATCH` for a time and with `/KEY` for another number; and
-    `timing` and `constraints`, tables over all files.
+    `timing` (at batch 1; `timing/8`) and `constraints`, tables over all files.
 
     Args:
         text: Of the page, in Markdown.
         benches: By name what `python -m benchmarks --json` wrote.
-        paper: The paper's times in ms.
+        theirs: The paper's times in ms.
     """
 
     def between(mark: re.Match[str]) -> str:
@@ -118,8 +122,8 @@ def filled(text: str, benches: Mapping[str, Mapping[str, Any]], paper: Mapping[s
             section, name, batch, *key = parts
             row = _by_name(benches.get(file, {"rows": []}), section, int(batch)).get(name, {})
             return f"{start}{_cell(row, key[0] if key else 'ms') or 'not measured'}{end}"
-        if wanted == "timing":
-            lines = timing_lines(list(benches.values()), paper)
+        if file == "timing":
+            lines = timing_lines(list(benches.values()), theirs, *map(int, parts))
         elif wanted == "constraints":
             lines = constraint_lines(list(benches.values()))
         else:

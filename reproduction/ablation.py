@@ -10,12 +10,12 @@ from inbounds.runs.run import Run
 from inbounds.store.store import Store
 from inbounds.writing import write_json
 from reproduction.experiment import ABLATION, experiment
-from reproduction.held_out import held_out
 from reproduction.jobs import ABOUT, Job, begin, check, check_about, read_about
 from reproduction.knowledge import Say
 from reproduction.parts import WHOLE, ablation, write_lines, write_page
 from reproduction.reproduce import train
 from reproduction.results import collect, read_all
+from reproduction.split import held_out
 
 PRESET = "default"
 

@@ -9,16 +9,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import torch
 from pydantic import Field
 
 from inbounds.config import Model, Settings, read_settings
 from inbounds.config.plan import REGULARISERS
+from inbounds.constraints import Common
 from inbounds.errors import BadInput, nearest
+from inbounds.regions import statistics
 from inbounds.store.store import Store
+from reproduction.split import group_of
 
-NAMES = ("left-ventricle", "hybrid", "spine", "prostate", "bounds", "heart", "prostate-volumes", "spine-volumes")
-OURS = ("heart", "prostate-volumes", "spine-volumes")
-"""Those that the paper does not have."""
+PAPER = ("left-ventricle", "hybrid", "spine", "prostate", "bounds")
+"""Those that are tables of the paper."""
+OURS = ("fractions", "discussion", "heart", "prostate-volumes", "spine-volumes")
+"""Those that it does not have."""
+NAMES = (*PAPER, *OURS)
 TIMING = "timing"
 ABLATION = "ablation"
 HERE = Path(__file__).parent
@@ -37,12 +44,37 @@ class Seeds(Model):
 
 
 class Brought(Model):
-    """A table as a person brings it: nothing but `what`, each number within `error` of the true one, as a share."""
+    """A table as a person brings it: nothing but `what`.
+
+    Each number is within `error` of the true one, as a share; centres within so many `pixels` of the store's grid along
+    each axis.
+    """
 
     name: str
-    what: Literal["sizes", "tags", "volumes"]
+    what: Literal["sizes", "tags", "volumes", "centres", "intensities", "centres and intensities"]
     error: float = 0.0
+    pixels: float = 0.0
     every: int = 1
+
+
+class Range(Model):
+    """Common bounds as the first patient shows them, on the truth.
+
+    For statistics that tables of facts do not have, or with an upper side that is so many `times` as large.
+    """
+
+    statistic: str = "size"
+    times: float = 1.0
+
+
+class Group(Model):
+    """The patients of a group, such as a pathology: of those that validate they alone do, and training may lack them.
+
+    Where bounds are fitted on the first patient, it is the first of another group.
+    """
+
+    name: str
+    trained: bool
 
 
 class Row(Model):
@@ -57,6 +89,8 @@ class Row(Model):
         labels: Or those that a store came with, by name.
         facts: What people bring beside the labels; else what the simulation of labels wrote down.
         margin: How far off numbers may be, as a share, for the bounds around them; else as the recipe has it.
+        ranges: Bounds of a constraint, by its name, that are fitted on the first patient.
+        group: Patients who validate, and whom training may lack; else the store's own split holds.
         same_as: `experiment/row` with the same settings, whose results serve where this row has none of its own.
         data: What the store must be, by `name` or `rows` (where bounds in pixels are of a grid of that height);
             elsewhere the row is left out.
@@ -70,6 +104,8 @@ class Row(Model):
     labels: str = ""
     facts: Brought | None = None
     margin: float | None = None
+    ranges: dict[str, Range] = Field(default_factory=dict)
+    group: Group | None = None
     same_as: str = ""
     data: dict[Literal["name", "rows"], str] = Field(default_factory=dict)
 
@@ -90,16 +126,22 @@ class Levels(Model):
 
 
 class Experiment(Model):
-    """A table, of the paper or of our own, and its figures; `settings` are those of the paper's method."""
+    """A table, of the paper or of our own, and its figures; `settings` are those of the paper's method.
+
+    Of a table of the paper, `scans` train, which have `slices`: what a run costs follows from them.
+    """
 
     title: str
     classes: tuple[str, ...]
     columns: tuple[str, ...]
     seeds: Seeds
+    scans: int = 0
+    slices: int = 0
     settings: dict[str, Any] = Field(default_factory=dict)
     presets: dict[str, dict[str, Any]] = Field(default_factory=dict)
     rows: dict[str, Row]
     curves: tuple[Panel, ...] = ()
+    violations: tuple[Panel, ...] = ()
     levels: tuple[Levels, ...] = ()
     pictures: dict[str, str] = Field(default_factory=dict)
 
@@ -189,8 +231,14 @@ def settings_of(
         layers += [] if about.margin is None else [{"constraints": {"size": around, "volume": around}}]
     layers.append(about.settings)
     if store is not None:
-        first = next(record.patient for record in store.records if record.split == "train")
+        group = "" if about.group is None else about.group.name
+        training = [record for record in store.records if record.split == "train"]
+        first = next(record.patient for record in training if not group or group_of(record) != group)
         layers = [_named(layer, first) for layer in layers]
+        fitted = {
+            name: {"bounds": _fitted(one, store, first, experiment.classes)} for name, one in about.ranges.items()
+        }
+        layers.append({"constraints": fitted} if fitted else {})
     return read_settings(about.recipe, None, changes, layers=layers, shared=True)
 
 
@@ -201,6 +249,17 @@ def _named(content: Any, first: str) -> Any:
             key: first if (key, value) == ("patient", FIRST) else _named(value, first) for key, value in content.items()
         }
     return content
+
+
+def _fitted(one: Range, store: Store, patient: str, classes: Sequence[str]) -> dict[str, list[float]]:
+    """The range that a patient shows, for each class, along all axes together."""
+    statistic, seen = statistics[one.statistic], [record for record in store.records if record.patient == patient]
+    truth = torch.from_numpy(np.concatenate([store.truth[record.span] for record in seen]))
+    masks = torch.stack([truth == store.class_index(klass) for klass in classes], dim=1).double()
+    there = masks.flatten(2).any(dim=2)[..., None].double()
+    common = Common.fit({statistic.fact: statistic(masks), "present": there}, statistic, classes=range(len(classes)))
+    lower, upper = (torch.tensor(side, dtype=torch.float64) for side in (common.lower, common.upper))
+    return {"lower": lower.amin(dim=1).tolist(), "upper": (upper.amax(dim=1) * one.times).tolist()}
 
 
 def _toml(file: str) -> dict[str, Any]:

@@ -72,8 +72,10 @@ def fingerprint(content: Any) -> str:
     return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
 
 
-def draw_curves(stem: Path, panels: Sequence[tuple[str, Sequence[Curve]]]) -> list[Path]:
-    """DSC per volume by epoch, a panel beside the other: the mean over seeds, and their range as a band."""
+def draw_curves(
+    stem: Path, panels: Sequence[tuple[str, Sequence[Curve]]], what: str = "DSC per volume, validation"
+) -> list[Path]:
+    """A share by epoch, a panel beside the other: the mean over seeds, and their range as a band."""
     names = list(dict.fromkeys(curve.name for _, curves in panels for curve in curves))
     with figure(stem, fingerprint((panels,)), (4.6 * len(panels) + 0.4, 3.4), 1, len(panels), sharey=True) as axes:
         for axis, (title, curves) in zip(axes[0], panels, strict=True):
@@ -94,7 +96,7 @@ def draw_curves(stem: Path, panels: Sequence[tuple[str, Sequence[Curve]]]) -> li
             axis.set(title=title, xlabel="epoch", xlim=(1, max(last, 2)), ylim=(0, 1))
             axis.set_xticks(epochs_shown(int(max(last, 2))))
             axis.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
-        axes[0][0].set_ylabel("DSC per volume, validation")
+        axes[0][0].set_ylabel(what)
     return written(stem)
 
 
@@ -107,9 +109,10 @@ def draw_levels(stem: Path, across: str, levels: Sequence[str], lines: Sequence[
             dots = {"color": colour, "marker": "" if flat else "o", "markersize": 5}
             mean, std = (np.array([pair[n] for pair in line.ours]) for n in (0, 1))
             axis.plot(x, line.paper, linewidth=1.1, linestyle=DASHED, markerfacecolor="white", **dots)
-            axis.errorbar(
-                x, mean, None if flat else np.nan_to_num(std), linewidth=1.7, capsize=2.5, label=line.name, **dots
-            )
+            if flat or np.isnan(std).all():
+                axis.plot(x, mean, linewidth=1.7, label=line.name, **dots)
+            else:
+                axis.errorbar(x, mean, np.nan_to_num(std), linewidth=1.7, capsize=2.5, label=line.name, **dots)
         handles, names = axis.get_legend_handles_labels()
         if not all(math.isnan(figure) for line in lines for figure in line.paper):
             handles.append(axis.plot([], [], color=SOFT, linewidth=1.1, linestyle=DASHED)[0])
@@ -156,9 +159,9 @@ def draw_growth(stem: Path, bench: Mapping[str, Any]) -> list[Path]:
         left, right = axes[0]
         most, longest = images[-1]
         left.plot([0, most], [0, longest], color=SOFT, linewidth=1.1, linestyle=DASHED)
-        left.plot(*zip(*images, strict=True), color=COLOURS[0], marker="o")
+        left.plot(*zip(*images, strict=True), color=COLOURS[0], marker="o", clip_on=False)
         left.set(title="Steps of an epoch", xlabel="images", ylabel="seconds", xlim=(0, None), ylim=(0, None))
-        right.plot(*zip(*batches, strict=True), color=COLOURS[1], marker="o")
+        right.plot(*zip(*batches, strict=True), color=COLOURS[1], marker="o", clip_on=False)
         right.set(title="An image, by batch", xlabel="images a batch", ylabel="ms", ylim=(0, None))
         right.set_xticks([size for size, _ in batches])
     return written(stem)

@@ -14,6 +14,7 @@ from inbounds.runs.run import Run
 from inbounds.store.store import Store
 from reproduction.experiment import Experiment, presets, settings_of
 from reproduction.knowledge import Say, facts_of, labels_of, planned
+from reproduction.split import by_group, of_group
 
 SPLIT = "validation"
 ABOUT = "reproduce.json"
@@ -48,6 +49,8 @@ def check(jobs: Sequence[Job], store: Store, *, resume: bool) -> None:
             store.class_index(klass)
         about = job.table.rows[job.row]
         known_recipe(about.recipe)
+        if about.group is not None:
+            by_group(store, about.group.name, trained=about.group.trained)
         if about.labels:
             store.about(about.labels)
         run = Run.open(job.path) if job.begun else None
@@ -64,12 +67,22 @@ def check(jobs: Sequence[Job], store: Store, *, resume: bool) -> None:
 def begin(jobs: Sequence[Job], store: Store, say: Say) -> list[Run]:
     """The runs, made where they are not there yet; labels and facts that the store lacks are added to it."""
     ready: dict[tuple[str, str, tuple[str, ...]], dict[str, Any]] = {}
-    for job in jobs:
+    stores = [_store_of(job, store) for job in jobs]
+    for job, own in zip(jobs, stores, strict=True):
         key = (job.table.title, job.row, job.changes)
         if not job.begun:
-            ready[key] = ready.get(key) or _ready(job, store, say)
-            Run.create(job.path, store=store, seed=job.seed, **ready[key])
-    return [Run.open(job.path).moved(store) for job in jobs]
+            ready[key] = ready.get(key) or _ready(job, own, say)
+            Run.create(job.path, store=own, seed=job.seed, **ready[key])
+    return [Run.open(job.path).moved(own) for job, own in zip(jobs, stores, strict=True)]
+
+
+def _store_of(job: Job, store: Store) -> Store:
+    """The data as a row splits it, in `stores` beside the runs."""
+    group = job.table.rows[job.row].group
+    if group is None:
+        return store
+    folder = job.path.parents[2] / "stores" / f"{group.name}{'-trained' * group.trained}"
+    return of_group(store, folder, group.name, trained=group.trained)
 
 
 def _ready(job: Job, store: Store, say: Say) -> dict[str, Any]:

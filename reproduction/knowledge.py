@@ -22,7 +22,15 @@ from reproduction.experiment import Brought, Experiment, Preset, Seeds, presets,
 Say = Callable[[str], None]
 SLICES_A_STEP = 16
 """Of a plan on a GPU for slices, where there are enough of them."""
-COLUMNS = {"sizes": "size_px", "volumes": "volume_ml", "tags": ""}
+CENTRE, BRIGHTNESS = ("centroid_row", "centroid_col"), "mean_intensity"
+COLUMNS = {
+    "sizes": {"size_px"},
+    "volumes": {"volume_ml"},
+    "tags": set(),
+    "centres": {*CENTRE},
+    "intensities": {BRIGHTNESS},
+    "centres and intensities": {*CENTRE, BRIGHTNESS},
+}
 """What a table has beside presence; volumes are of scans and come without it."""
 
 
@@ -76,7 +84,8 @@ def facts_of(store: Store, table: Experiment, row: str, say: Say) -> str | None:
     file = store.path / "facts" / f"{brought.name}.csv"
     if brought.name not in store.fact_names:
         made.write(file)
-        say(f"{store.path}: facts {brought.name!r} added ({brought.what}, off by up to {brought.error:.0%})")
+        off = f"{brought.error:.0%}" + (f" and {brought.pixels:g} pixels" if brought.pixels else "")
+        say(f"{store.path}: facts {brought.name!r} added ({brought.what}, off by up to {off})")
         return brought.name
     with workspace(file) as folder:
         made.write(folder / file.name)
@@ -89,13 +98,29 @@ def brought_facts(store: Store, brought: Brought, classes: Sequence[int]) -> Fac
     """What a person in a hurry would write down of scans whose truth is known: one number each."""
     rows = []
     for fact in _measured(store, tuple(classes), brought.error):
-        known = {name: value for name, value in fact.known.items() if name == COLUMNS[brought.what]}
+        known = {name: value for name, value in _rough(store, fact, brought).items() if name in COLUMNS[brought.what]}
         if brought.what == "volumes" and fact.slice is None:
             rows.append(replace(fact, present=None, known=known))
         elif brought.what != "volumes" and fact.slice is not None:
             left_out = fact.slice % brought.every != brought.every // 2  # as simulated labels leave them out
             rows += [] if left_out else [replace(fact, known=known)]
     return Facts(tuple(rows), store.classes)
+
+
+def _rough(store: Store, fact: Fact, brought: Brought) -> dict[str, float]:
+    """What is known, centres and brightness being off too; sizes are off already."""
+    known, record = dict(fact.known), store.cases[fact.case]
+    rng = np.random.default_rng(
+        [1, zlib.crc32(fact.case.encode()), fact.klass, (fact.slice or 0) + (fact.slice is not None)]
+    )
+    *aside, brighter = rng.uniform(-1, 1, 3).tolist()
+    for name, off, scale, side in zip(CENTRE, aside, record.fit.scale, record.fit.original, strict=True):
+        if name in known:
+            known[name] = min(max(known[name] + off * brought.pixels / scale, -0.5), side - 0.5)
+    if BRIGHTNESS in known:
+        black, white = record.intensity
+        known[BRIGHTNESS] = min(black + (known[BRIGHTNESS] - black) * (1 + brought.error * brighter), white)
+    return known
 
 
 @cache

@@ -13,6 +13,7 @@ from benchmarks.tables import filled, markdown, paper_times, read_benches, timin
 from inbounds.errors import BadInput, nearest
 from inbounds.writing import file_aside
 from reproduction import parts
+from reproduction.cells import CELLS, cells
 from reproduction.drawings import draw
 from reproduction.experiment import ABLATION, NAMES, experiment, paper, presets
 from reproduction.figures import draw_growth, draw_pace
@@ -35,14 +36,15 @@ def write_results(folder: Path, name: str, preset: str, collected: Sequence[Coll
 
 
 def write_timing(folder: Path) -> Path:
-    """Write the table of training times beside the benchmarks that it is made from."""
+    """Write the tables of training times beside the benchmarks that it is made from."""
     benches = read_benches(folder)
     if not benches:
         raise BadInput(
             f"{folder}: no benchmark in it; put the JSON file that `python -m benchmarks --json FILE` writes there"
         )
     with file_aside(folder / "table.md") as part:
-        part.write_text(markdown(timing_lines(list(benches.values()), paper_times())) + "\n", encoding="utf-8")
+        tables = (timing_lines(list(benches.values()), paper_times(), batch) for batch in (1, 8))
+        part.write_text("\n".join(f"{markdown(lines)}\n" for lines in tables if len(lines) > 1), encoding="utf-8")
     return folder / "table.md"
 
 
@@ -52,7 +54,8 @@ def rewrite(page: Path, root: Path, collected: Sequence[Collected]) -> str:
     Args:
         page: A Markdown file. Marks name an experiment, all presets of which are shown, or `experiment:preset`, or
             `experiment:preset,preset` for presets side by side, of which `experiment:preset,preset:row,row` shows some
-            rows, without figures. Marks of benchmarks are those of `benchmarks.tables.filled`.
+            rows, without figures; `ablation`; or `cells`, all of the paper's. Those of benchmarks are as
+            `benchmarks.tables.filled` has them.
         root: The folder of results, with tables and figures in `experiment/preset`; benchmarks are in `bench`.
         collected: What is in it.
     """
@@ -61,8 +64,10 @@ def rewrite(page: Path, root: Path, collected: Sequence[Collected]) -> str:
         start, name, named, rows, end = mark.groups()
         if name == ABLATION:
             return f"{start}\n{parts.table(parts.read_lines(root / ABLATION / LINES))}\n{end}"
+        if name == CELLS:
+            return f"{start}\n{cells(collected, [*read_benches(root / BENCH).values()])}\n\n{end}"
         if name not in NAMES:
-            raise BadInput(f"{page}: no results {name!r}; {nearest(name, (*NAMES, ABLATION))}")
+            raise BadInput(f"{page}: no results {name!r}; {nearest(name, (*NAMES, ABLATION, CELLS))}")
         shown = rows.split(",") if rows else []
         unknown = [row for row in shown if row not in experiment(name).rows]
         if unknown:
@@ -93,13 +98,14 @@ def _wanted(page: Path, name: str, named: str | None, collected: Sequence[Collec
 def _shown(page: Path, root: Path, name: str, preset: str, collected: Sequence[Collected]) -> str:
     text = table(name, preset, collected)
     about = experiment(name)
-    alts = {"curves": "by epoch"}
-    alts |= {one.stem: "beside the paper's" if paper(name) else f"by {one.across}" for one in about.levels}
+    alts = {"curves": "DSC per volume by epoch", "violations": "bounds that do not hold, by epoch"}
+    beside = "beside the paper's" if paper(name) else "by {}"
+    alts |= {one.stem: f"DSC per volume {beside.format(one.across)}" for one in about.levels}
     for stem, alt in alts.items():
         file = root / name / preset / f"{stem}.svg"
         if file.is_file():
             where = Path(os.path.relpath(file, page.parent)).as_posix()
-            text += f"\n![{about.title}: DSC per volume {alt}]({where})\n"
+            text += f"\n![{about.title}: {alt}]({where})\n"
     return text
 
 

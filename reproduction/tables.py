@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from statistics import fmean, stdev
 from typing import Any, get_args
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from benchmarks.tables import markdown
 from inbounds.config import Settings
 from reproduction.experiment import experiment, paper, presets, settings_of
-from reproduction.results import Collected, Protocol, rows_of
+from reproduction.results import Collected, Protocol, presets_of, rows_of
 
 SPEED = ("device", "threads", "data_on_device", "cuda_graphs", "compile", "save_optimizer")
 """Settings of training that change where and how fast a run is, and no result."""
@@ -33,7 +33,7 @@ def table(name: str, preset: str, collected: Sequence[Collected], rows_shown: Se
     for row, runs in by_row.items():
         if row in missing and len(missing) < len(by_row):
             continue
-        ours = [_mean([run.value(metric, protocol) for run in runs]) for protocol, metric in shown.values()]
+        ours = [mean([run.value(metric, protocol) for run in runs]) for protocol, metric in shown.values()]
         lines.append([*about.rows[row].cells, *_theirs(theirs, row), *ours, _count(runs)])
     notes = _notes(preset, by_row)
     if 0 < len(missing) < len(by_row):
@@ -55,29 +55,50 @@ def comparison(
 ) -> str:
     """Presets side by side, in Markdown: DSC per volume at the best and at the last epoch of each row.
 
-    Those under which nothing was run are left out; so are rows, where some are named.
+    Those under which nothing was run are left out; so are rows, where some are named. What other presets found stands
+    in a last column where none of these has a row.
     """
     about, theirs = experiment(name), paper(name)
     by_preset = {preset: rows_of(name, preset, collected) for preset in presets_shown}
     by_preset = {preset: rows for preset, rows in by_preset.items() if any(rows.values())}
+    of = {preset: rows_of(name, preset, collected) for preset in presets_of(name, collected)} | by_preset
+    chosen = rows_shown or list(about.rows)
+    others = {row: otherwise(of, row, list(by_preset), lambda runs, _: _best_and_last(runs)) for row in chosen}
+    last = any(others.values())
     lines = [[*about.columns, *(["paper"] if theirs else []), *(f"`{preset}`" for preset in by_preset)]]
-    for row in rows_shown or about.rows:
+    lines[0] += ["otherwise"] * last
+    for row in chosen:
         ours = [_best_and_last(rows[row]) for rows in by_preset.values()]
-        lines.append([*about.rows[row].cells, *_theirs(theirs, row), *ours])
+        lines.append([*about.rows[row].cells, *_theirs(theirs, row), *ours, *([others[row]] if last else [])])
     on: dict[str, list[str]] = {}
     for preset, rows in by_preset.items():
         data = ", ".join(sorted({_data(run) for some in rows.values() for run in some}))
         on.setdefault(data, []).append(f"`{preset}`")
     legend = "; ".join(f"{data} for {', '.join(names)}" for data, names in on.items())
-    text = f"DSC per volume, best epoch / last epoch; empty where it was not run. Data: {legend}."
+    text = "DSC per volume, best epoch / last epoch; empty where it was not run." + (
+        f" Data: {legend}." if legend else ""
+    )
     return "\n".join([markdown(lines), "", text, ""])
+
+
+def otherwise(
+    of: Mapping[str, Mapping[str, Sequence[Collected]]],
+    row: str,
+    shown: Sequence[str],
+    say: Callable[[Sequence[Collected], str], str],
+) -> str:
+    """What other presets found of a row, where none of those that are shown has it."""
+    if any(of[preset][row] for preset in shown):
+        return ""
+    found = {preset: say(rows[row], preset) for preset, rows in of.items() if preset not in shown}
+    return ", ".join(f"{text} (`{preset}`)" for preset, text in found.items() if text)
 
 
 def _best_and_last(runs: Sequence[Collected]) -> str:
     if not runs:
         return ""
-    both = (_mean([run.value("dsc_volume", protocol) for run in runs]) for protocol in ("best", "last"))
-    return " / ".join(both) + _short(runs)
+    both = (mean([run.value("dsc_volume", protocol) for run in runs]) for protocol in ("best", "last"))
+    return " / ".join(both) + came(runs)
 
 
 def _theirs(theirs: Mapping[str, float | None], row: str) -> list[str]:
@@ -86,17 +107,18 @@ def _theirs(theirs: Mapping[str, float | None], row: str) -> list[str]:
     return [] if not theirs else ["n/a"] if figure is None else [f"{figure:.3f}"]
 
 
-def _mean(values: Sequence[float]) -> str:
+def mean(values: Sequence[float]) -> str:
+    """The mean of several runs with its standard deviation; nothing of none."""
     if not values:
         return ""
     return f"{fmean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
 
 
 def _count(runs: Sequence[Collected]) -> str:
-    return f"{len(runs)}{_short(runs)}" if runs else "not run"
+    return f"{len(runs)}{came(runs)}" if runs else "not run"
 
 
-def _short(runs: Sequence[Collected]) -> str:
+def came(runs: Sequence[Collected]) -> str:
     """Of runs that have not come to their end, how far they came, and how many they are unless it is all."""
     unfinished = [run for run in runs if not run.finished]
     came = {(run.about["epochs"], len(run.curves["epoch"])) for run in unfinished}
@@ -153,7 +175,8 @@ def _as_now(run: Collected) -> bool:
         return False
     chosen = (run.about.get("plan") or {}).get("settings")
     now = settings_of(experiment(name), run.row, preset, None, run.about.get("changes", []), chosen)
-    return _deciding(had) == _deciding(now)
+    fitted = experiment(name).rows[run.row].ranges
+    return _deciding(had, fitted) == _deciding(now, fitted)
 
 
 def _without_gone(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,11 +194,12 @@ def _without_gone(settings: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _deciding(settings: Settings) -> dict[str, Any]:
-    """What decides a result; the first patient's name is the data's."""
+def _deciding(settings: Settings, fitted: Collection[str]) -> dict[str, Any]:
+    """What decides a result; the first patient's name, and the ranges that are fitted on it, are the data's."""
     content = settings.model_dump(exclude={"training": set(SPEED)})
-    for constraint in content["constraints"].values():
-        constraint["bounds"].pop("patient", None)
+    for name, constraint in content["constraints"].items():
+        for end in ("patient", *(("lower", "upper") if name in fitted else ())):
+            constraint["bounds"].pop(end, None)
     content["regularisers"] = {name: one for name, one in content["regularisers"].items() if one["weight"]}
     return content
 

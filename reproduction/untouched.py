@@ -29,7 +29,7 @@ from inbounds.sources import acdc, phantom, promise12
 from inbounds.sources.example import write_example
 from inbounds.sources.source import Source
 from inbounds.writing import write_json
-from reproduction.held_out import every_fifth
+from reproduction.split import every_fifth
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 COMMANDS = (

@@ -12,7 +12,7 @@ import pytest
 from archives import done as done_by
 from archives import refused as refused_by
 from benchmarks.bench import QUICK, VARIANTS, Bench
-from benchmarks.tables import filled, read_benches
+from benchmarks.tables import filled, read_benches, timing_lines
 from benchmarks.timing import in_turn, row
 from browsing import CHROMIUM
 
@@ -22,7 +22,7 @@ pytestmark = [
 ]
 done, refused = (partial(by, program="benchmarks.__main__") for by in (done_by, refused_by))
 STARTED = ("command alone", "command to page")
-PAPER = {"partial": 100.0, "penalty_2": 150.0}
+PAPER = {"paper": {"1": {"partial": 100.0, "penalty_2": 150.0}}}
 
 
 def test_the_studio(tmp_path: Path) -> None:
@@ -178,6 +178,26 @@ def test_processes_together_and_data_on_the_disk(tmp_path: Path) -> None:
     assert list(rows) == ["processes_1", "processes_2", "in memory", "on the disk"]
     assert all(row["batch"] == 16 and min(row["times"]) > 0 for row in rows.values())
     assert (rows["in memory"]["read"], rows["processes_1"]["ratio"]) == (0, 1)
+
+
+def test_networks_of_the_paper(tmp_path: Path) -> None:
+    file = tmp_path / "here.json"
+    done("--quick", "--device", "cpu", "--sections", "networks", "--json", file)
+    (one,) = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    assert (one["name"], one["batch"], one["ratio"]) == ("residual_unet", 2, None)
+    assert min(one["times"]) > 0
+
+
+def test_times_at_another_batch() -> None:
+    """Whoever has no time at that batch has no column."""
+    here = {
+        "device": "H1",
+        "rows": [row("steps", "partial", batch, [2.0 * batch], [1.0], label="p") for batch in (1, 8)],
+    }
+    theirs = {"paper": {"1": {"partial": 4.0}}, "authors": {"1": {"partial": 3.0}, "8": {"partial": 5.0}}}
+    head, line = timing_lines([here, {"device": "H2", "rows": []}], theirs, 8)
+    assert head == ["a training step, batch 8", "authors (ms)", "ratio", "H1 (ms)", "ratio"]
+    assert line == ["p", "5.00", "1.000", "16.00", "16.000"]
 
 
 def test_patches_of_volumes(tmp_path: Path) -> None:

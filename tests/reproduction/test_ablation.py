@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import archives
@@ -21,10 +20,10 @@ from inbounds.store.prepare import FITS, Plan, prepare
 from inbounds.store.store import Store
 from making import train_here
 from reproduction.experiment import experiment, settings_of
-from reproduction.held_out import every_fifth, held_out
 from reproduction.knowledge import facts_of, labels_of, planned
 from reproduction.pages import rebuild, rewrite
 from reproduction.parts import COLUMNS, WHOLE, ablation, read_lines, table
+from reproduction.split import held_out
 
 SMALL = ["network.name=unet", "network.settings={width=2,levels=2}", "training.epochs=1", "training.slices=8"]
 SMALL += ["training.device=cpu", "training.precision='32'"]
@@ -70,27 +69,6 @@ def test_every_part_is_one_of_the_plan_in_each_of_its_rows(store: Store, tmp_pat
                 ]
                 assert len([key for key in each[0] if each[0][key] != each[1][key]]) == 1, part
     assert all(set(part.rows) <= set(about.rows) and part.rows for part in about.parts.values())
-
-
-def test_every_fifth_training_patient_validates_and_the_others_are_out_of_sight(store: Store, tmp_path: Path) -> None:
-    assert every_fifth(["e", "a", "b", "d", "c", "b", "f"]) == {"e"}
-    split = held_out(store, tmp_path / "split")
-    patients = sorted({record.patient for record in store.records})
-    where = {record.patient: record.split for record in split.records}
-    assert [where[patient] for patient in patients] == [*["train"] * 4, "validation", "test"]
-    assert (split.checksums, split.annotations) == (store.checksums, store.annotations)
-    np.testing.assert_array_equal(split.images, store.images)
-    (split.path / "images.npy").unlink()  # as where links did not travel
-    np.testing.assert_array_equal(held_out(store, tmp_path / "split").truth[3], store.truth[3])
-    assert {record.split for record in Store(store.path).records} == {"train", "validation"}
-
-
-def test_too_few_patients_and_other_data_are_refused(hearts: Store, store: Store, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="fewer than five patients train"):
-        held_out(hearts, tmp_path / "split")
-    held_out(store, tmp_path / "split")
-    with pytest.raises(BadInput, match=r"it is of other data than .*; choose another folder"):
-        held_out(hearts, tmp_path / "split")
 
 
 def test_parts_are_trained_and_told(store: Store, tmp_path: Path) -> None:

@@ -62,6 +62,26 @@ def test_sizes_are_off_evenly_by_up_to_the_error_and_always_the_same(store: Stor
     np.testing.assert_allclose(sizes(0.1) / sizes(0.0) - 1, off / 2, atol=1e-9)
 
 
+def test_centres_and_brightness_are_off_by_so_much_at_most(store: Store) -> None:
+    def known(brought: Brought) -> list[dict[str, float]]:
+        return [dict(fact.known) for fact in brought_facts(store, brought, [3]) if fact.present]
+
+    both = "centres and intensities"
+    true, rough = known(Brought(name="x", what=both)), known(Brought(name="x", what=both, error=0.1, pixels=5))
+    assert {name for fact in rough for name in fact} == {"centroid_row", "centroid_col", "mean_intensity"}
+    off = {name: np.array([one[name] - of[name] for one, of in zip(rough, true, strict=True)]) for name in true[0]}
+    scale = {record.fit.scale for record in store.records}
+    assert scale == {(1.0, 1.0)}
+    for name in ("centroid_row", "centroid_col"):
+        assert 3.5 < abs(off[name]).max() <= 5
+    share = off["mean_intensity"] / np.array([fact["mean_intensity"] for fact in true])
+    assert 0.05 < abs(share).max() <= 0.11  # of the brightness above black
+    assert known(Brought(name="x", what="centres", pixels=5)) == [
+        {name: value for name, value in fact.items() if name != "mean_intensity"} for fact in rough
+    ]
+    assert known(Brought(name="x", what="tags")) == [{}] * len(true)
+
+
 def test_facts_are_made_once_and_others_of_that_name_are_refused(store: Store) -> None:
     about = table(facts=Brought(name="rough", what="sizes", error=0.2), margin=0.2)
     assert facts_of(store, table(), "it", quiet) is None

@@ -37,7 +37,13 @@ def test_tables_and_figures_are_those_of_the_results(name: str, preset: str) -> 
 
 
 def test_results_hold_no_pictures_of_scans() -> None:
-    figures = {"curves", "growth-cpu", *(levels.stem for name in NAMES for levels in experiment(name).levels)}
+    figures = {
+        "curves",
+        "violations",
+        "growth-cpu",
+        *(levels.stem for name in NAMES for levels in experiment(name).levels),
+    }
+    figures |= {file.stem for file in (RESULTS / "pace").glob("*.json")}
     known = {"table.md", "results.csv", *(f"{stem}.{kind}" for stem in figures for kind in ("svg", "png"))}
     others = [file for file in (RESULTS).rglob("*") if file.is_file() and file.name not in known]
     assert all(file.suffix == ".json" for file in others)

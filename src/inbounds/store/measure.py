@@ -55,7 +55,7 @@ def measure(
     for klass in classes:
         masks = truth == klass
         voxels = float(masks.sum()) / record.voxel
-        bright = float(images[:, 0][masks].mean()) if voxels else 0.0
+        bright = float(images[:, 0][masks].mean(dtype=np.float64)) if voxels else 0.0
         for number, place in enumerate(record.nearest()):
             mask, image = masks[place], images[place]
             pixels = float(mask.sum()) / record.fit.area
@@ -64,7 +64,7 @@ def measure(
                 continue
             centre = np.argwhere(mask).mean(axis=0) + rng.normal(0, noise.position, size=2)
             row, col = np.clip(record.fit.point_back(*centre), -0.5, edge).tolist()
-            mean = float(image[0][mask].mean())
+            mean = float(image[0][mask].mean(dtype=np.float64))
             size = min(pixels * noise.factor(rng), most)
             known = {"size_px": size, "size_mm2": size * height * width, "centroid_row": row, "centroid_col": col}
             known["mean_intensity"] = black + mean * (white - black)
