@@ -40,8 +40,9 @@ def together(make: Make, numbers: tuple[int, ...], epochs: int) -> list[Row]:
             raise RuntimeError(next(iter(failures.values())))
         times[number] = [1000 * (after - before) for before, after in itertools.pairwise(ends)]
     batch, base = run.settings.training.batch, median(times[numbers[0]])
+    images = sum(record.slices for record in run.opened_store().records if record.split == "train")
     rows = [row("devices", f"processes_{number}", batch, ms, processes=number) for number, ms in times.items()]
-    return [one | {"ratio": one["ms"] / base} for one in rows]
+    return [one | {"ratio": one["ms"] / base, "images_per_second": 1000 * images / one["ms"]} for one in rows]
 
 
 class Cold:
