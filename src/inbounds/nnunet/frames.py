@@ -44,7 +44,8 @@ class Frames:
         """From what the loader hands on; of slices, the last two axes."""
         last = rows[..., 3 - axes :].to(device, non_blocking=True)
         slices = None if axes == 3 else [int(at) for at in rows[:, 3, 0]]
-        return cls(last[:, 3 - axes : 3], *last[:, 3:].unbind(1), slices)
+        middle, begin, end, sides = last[:, 3:].unbind(1)
+        return cls(last[:, 3 - axes : 3], middle, begin, end, sides, slices)
 
     def patches(self, space: Sequence[int]) -> Patches:
         """These patches, of each of which nothing is known but what it shows."""

@@ -7,6 +7,7 @@ wrote beside the preprocessed data becomes bounds on the finest output; without 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +132,10 @@ class nnUNetTrainerInbounds(stock.nnUNetTrainer):  # noqa: N801 (as nnU-Net call
         if self.told is None:
             return Annotation(label)
         frames = Frames.of(batch["placed"], label.ndim - 1, self.device)
+        slices: Sequence[int | None] = frames.slices or [None] * len(label)
         rows = [
             self.told.rows(self.configuration_name, key, None if at is None else at + self._first(key))
-            for key, at in zip(batch["keys"], frames.slices or [None] * len(label), strict=True)
+            for key, at in zip(batch["keys"], slices, strict=True)
         ]
         facts = {name: fact.to(self.device) for name, fact in self.told.tensors(rows).items()}
         patches = self.looks.rest.behind(frames, frames.patches(label.shape[1:]), batch["keys"])
