@@ -24,7 +24,7 @@ html_show_sphinx = False
 html_show_copyright = False
 
 PAGE = re.compile(r"\]\(([a-z-]+)\.md\)")
-OUTSIDE = re.compile(r"\[([^]]+)\]\((\.\./[^)#]+\.(?:md|ipynb))\)")
+OUTSIDE = re.compile(r"\[([^]]+)\]\((\.\./[^)#]+\.(?:md|ipynb))(?:#[\w-]*)?\)")
 
 
 def read(_: object, name: str, source: list[str]) -> None:

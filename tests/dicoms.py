@@ -28,8 +28,8 @@ def normal(plane: str) -> np.ndarray:
 
 
 def places(count: int, plane: str) -> np.ndarray:
-    along: np.ndarray = APART * np.arange(count)[:, None] * normal(plane)
-    return np.array([-20.0, 5.0, 40.0]) + along
+    placed: np.ndarray = np.array([-20.0, 5.0, 40.0]) + APART * np.arange(count)[:, None] * normal(plane)
+    return placed
 
 
 def _head(kind: str, uid: str, array: np.ndarray, tags: dict[str, Any]) -> Any:
