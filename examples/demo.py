@@ -164,7 +164,7 @@ def draw(given: Sequence[Any], shown: Sequence[Any], titles: Sequence[str], file
         axis.spines[:].set_visible(False)
     axes[0, 0].set_title("given: five clicks\non every third slice", fontsize=11)
     for axis, title in zip(axes[0, 1:], titles, strict=True):
-        axis.set_title(title.replace(": ", "\nDSC "), fontsize=11)
+        axis.set_title(title.replace(": ", "\nmean DSC of new scans "), fontsize=11)
     figure.tight_layout()
     figure.savefig(file, dpi=100)
     plt.close(figure)
