@@ -177,3 +177,15 @@ def test_each_class_of_an_image_may_count_the_same() -> None:
     torch.testing.assert_close(cross_entropy(log_probs, label, mean="classes", label_weight=weight), halved)
     nothing = torch.full_like(label, 255)
     assert cross_entropy(log_probs, nothing, mean="classes") == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [torch.full((1, 2, 4, 4), 0.5), torch.tensor([[3.0, -3.0]]).expand(16, 2).T.reshape(1, 2, 4, 4)]
+)
+def test_probabilities_and_logits_are_no_log_probabilities(wrong: torch.Tensor) -> None:
+    label = torch.zeros(1, 4, 4, dtype=torch.long)
+    with pytest.raises(
+        ValueError, match=r"log-probabilities must be 0 or less, but there is .*: give logits\.log_softmax"
+    ):
+        cross_entropy(wrong, label)
+    assert cross_entropy(wrong.log_softmax(1), label).isfinite()

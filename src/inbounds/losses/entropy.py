@@ -11,7 +11,7 @@ from torch import Tensor
 
 from inbounds.annotations import UNLABELLED
 from inbounds.ranks import Part, ratio
-from inbounds.regions.statistic import wide
+from inbounds.regions.statistic import may_look, some_pixels, wide
 
 
 def cross_entropy(
@@ -61,6 +61,8 @@ def cross_entropy(
             f"log-probabilities must be floating-point and labels of an integer type, not {log_probs.dtype} and "
             f"{label.dtype}"
         )
+    if may_look(log_probs) and (most := float(some_pixels(log_probs).max())) > 1e-3:
+        raise ValueError(f"log-probabilities must be 0 or less, but there is {most:.4g}: give logits.log_softmax(1)")
     log_probs = log_probs.to(wide(log_probs.dtype))
     if soft:
         losses = -torch.where(label > 0, label * log_probs, 0).sum(dim=1)
